@@ -1,0 +1,154 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "base/dtype.h"
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "base/shape.h"
+#include "base/system.h"
+
+namespace ingot {
+namespace {
+
+fs::path fresh_directory(const std::string& name) {
+  const fs::path path = fs::path(::testing::TempDir()) / ("ingot_base_" + name);
+  fs::remove_all(path);
+  fs::create_directories(path);
+  return path;
+}
+
+// The known answers that come with Random123 (kat_vectors).
+TEST(Philox, GivesThePublishedNumbers) {
+  EXPECT_EQ(philox(0, 0, 0), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox(~0ull, ~0ull, ~0ull), (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(philox(0x299f31d0a4093822ull, 0x85a308d3243f6a88ull, 0x0370734413198a2eull),
+            (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Rng, NormalNumbersHaveMeanZeroAndVarianceOne) {
+  double sum = 0, squares = 0;
+  constexpr int kCount = 200000;
+  for (int i = 0; i < kCount; ++i) {
+    const double x = normal_at(stream_key(1, "w"), static_cast<uint64_t>(i));
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.01);
+  EXPECT_NEAR(squares / kCount, 1, 0.01);
+}
+
+TEST(Rng, StreamsDifferBySeedAndByPath) {
+  EXPECT_NE(stream_key(1, "a"), stream_key(2, "a"));
+  EXPECT_NE(stream_key(1, "a"), stream_key(1, "b"));
+}
+
+TEST(DType, Bf16RoundsToNearestEven) {
+  EXPECT_EQ(bf16_from_float(1.0f), 0x3f80);
+  EXPECT_EQ(bf16_from_float(1.00390625f), 0x3f80);  // halfway, to even
+  EXPECT_EQ(bf16_from_float(1.01171875f), 0x3f82);  // halfway, to even
+  EXPECT_TRUE(std::isnan(float_from_bf16(bf16_from_float(std::nanf("")))));
+}
+
+TEST(DType, F16RoundTripsEveryBitPattern) {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float value = float_from_f16(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(float_from_f16(f16_from_float(value))));
+    } else {
+      EXPECT_EQ(f16_from_float(value), half) << bits;
+    }
+  }
+}
+
+TEST(DType, F16RoundsToNearestEvenAndOverflowsToInfinity) {
+  EXPECT_EQ(f16_from_float(65519.0f), 0x7bff);
+  EXPECT_EQ(f16_from_float(65520.0f), 0x7c00);
+  EXPECT_EQ(f16_from_float(1.00048828125f), 0x3c00);  // halfway, to even
+  EXPECT_EQ(f16_from_float(0x1p-25f), 0x0000);        // halfway between 0 and the least subnormal, to even
+}
+
+TEST(Crc32c, GivesThePublishedCheckValue) {
+  const std::string_view digits = "123456789";
+  EXPECT_EQ(crc32c(std::as_bytes(std::span(digits.data(), digits.size()))), 0xE3069283u);
+}
+
+TEST(Shape, CountsNegativeAxesFromTheEnd) {
+  const Shape shape{2, 3, 5};
+  EXPECT_EQ(shape[-1], 5);
+  EXPECT_EQ(shape.elements(), 30);
+  EXPECT_EQ(shape.to_string(), "[2,3,5]");
+  EXPECT_THROW(shape[3], BugError);
+}
+
+TEST(ThreadPool, RunsEveryTileOnce) {
+  for (int threads : {1, 2, 5}) {
+    std::vector<std::atomic<int>> seen(101);
+    ThreadPool(threads).run(101, [&](int64_t tile, int) { ++seen[static_cast<size_t>(tile)]; });
+    for (const auto& count : seen) EXPECT_EQ(count, 1);
+  }
+}
+
+TEST(ThreadPool, RethrowsWhatATileThrows) {
+  EXPECT_THROW(ThreadPool(2).run(8, [](int64_t tile, int) { INGOT_CHECK(tile != 5, "tile {}", tile); }), BugError);
+}
+
+TEST(SplitEvenly, CoversAllItemsInMultiplesOfTheGrain) {
+  int64_t at = 0;
+  for (int64_t part = 0; part < 3; ++part) {
+    const Range range = split_evenly(100, 3, part, 16);
+    EXPECT_EQ(range.begin, at);
+    at = range.end;
+  }
+  EXPECT_EQ(at, 100);
+}
+
+TEST(AtomicFile, PublishesWholeContentOrNothing) {
+  const fs::path directory = fresh_directory("atomic");
+  const fs::path path = directory / "a.txt";
+  ASSERT_TRUE(write_file_atomic(path, "old").ok());
+  {
+    auto file = AtomicFile::create(path);
+    ASSERT_TRUE(file.ok());
+    ASSERT_TRUE(file->write("new").ok());
+  }  // destroyed without publish
+  EXPECT_EQ(*read_file(path), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 1);
+  auto file = AtomicFile::create(path);
+  ASSERT_TRUE(file->write("newer").ok());
+  ASSERT_TRUE(file->publish().ok());
+  EXPECT_EQ(*read_file(path), "newer");
+  EXPECT_EQ(file->digest(), hash_bytes("newer"));
+}
+
+TEST(Files, AMissingFileIsAnInputErrorThatNamesIt) {
+  const auto content = read_file("/no/such/file");
+  ASSERT_FALSE(content.ok());
+  EXPECT_EQ(content.error().kind, ErrorKind::input);
+  EXPECT_NE(content.error().message.find("/no/such/file"), std::string::npos);
+}
+
+TEST(MappedFile, ShowsTheBytesAndAnEmptyFileIsEmpty) {
+  const fs::path directory = fresh_directory("map");
+  ASSERT_TRUE(write_file_atomic(directory / "x", "hello").ok());
+  ASSERT_TRUE(write_file_atomic(directory / "empty", "").ok());
+  EXPECT_EQ(MappedFile::open(directory / "x")->text(), "hello");
+  EXPECT_TRUE(MappedFile::open(directory / "empty")->bytes().empty());
+  EXPECT_FALSE(MappedFile::open(directory).ok());
+}
+
+TEST(System, ReportsPlausibleNumbers) {
+  EXPECT_GE(usable_cores(), 1);
+  EXPECT_EQ(default_threads(3), 3);
+  EXPECT_GT(available_memory(), 0u);
+  EXPECT_GT(resident_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace ingot
