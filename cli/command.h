@@ -16,7 +16,8 @@ struct Command {
   std::function<Status()> run;
 };
 
-// Prints one JSON object on stdout (what --json promises). Numbers read back to the same value; NaN and Inf become null.
+// Prints one JSON object on stdout (what --json promises). Numbers read back to the same value; NaN and Inf become
+// null.
 void print_json(const nlohmann::ordered_json& object);
 
 // One function a verb, each in cmd_VERB.cc; main.cc lists them.

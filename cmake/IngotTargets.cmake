@@ -5,7 +5,8 @@ include(CMakeParseArguments)
 
 add_library(ingot_flags INTERFACE)
 target_compile_options(ingot_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter
-                       $<$<BOOL:${INGOT_WERROR}>:-Werror> -fno-math-errno -ffp-contract=off)
+                       $<$<BOOL:${INGOT_WERROR}>:-Werror> -fno-math-errno -ffp-contract=off
+                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # GCC 12 warns falsely inside std::string (its bug 105651)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(ingot_flags INTERFACE -march=x86-64-v2)
 endif()
@@ -26,6 +27,10 @@ function(ingot_folder name)
   list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
   list(TRANSFORM ARG_DEPS PREPEND ingot_ OUTPUT_VARIABLE deps)
 
+  if(NOT sources)
+    message(WARNING "src/${name} has no sources yet")
+    return()
+  endif()
   add_library(ingot_${name} STATIC ${sources})
   add_library(Ingot::${name} ALIAS ingot_${name})
   set_target_properties(ingot_${name} PROPERTIES EXPORT_NAME ${name} LINKER_LANGUAGE CXX)

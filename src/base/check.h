@@ -19,8 +19,8 @@ class BugError : public std::logic_error {
 }  // namespace ingot
 
 // INGOT_CHECK(condition, "format", args…): the message says what was expected and what was found.
-#define INGOT_CHECK(condition, ...)                                                                        \
-  do {                                                                                                     \
-    if (!(condition)) [[unlikely]]                                                                         \
-      ::ingot::report_bug(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__));                     \
+#define INGOT_CHECK(condition, ...)                                                    \
+  do {                                                                                 \
+    if (!(condition)) [[unlikely]]                                                     \
+      ::ingot::report_bug(__FILE__, __LINE__, #condition, ::fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -49,7 +49,7 @@ uint16_t f16_from_float(float value) {
   const uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to 65536 or more
-  if (magnitude < 0x38800000u) {                                              // below 2^-14: subnormal, a multiple of 2^-24
+  if (magnitude < 0x38800000u) {  // below 2^-14: subnormal, a multiple of 2^-24
     const float scaled = std::bit_cast<float>(magnitude) * 16777216.0f;
     return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(scaled)));
   }

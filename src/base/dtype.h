@@ -15,12 +15,16 @@ enum class DType : uint8_t { f32, bf16, f16, f64, i32, i64, u8 };
 constexpr size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::f64:
-    case DType::i64: return 8;
+    case DType::i64:
+      return 8;
     case DType::f32:
-    case DType::i32: return 4;
+    case DType::i32:
+      return 4;
     case DType::bf16:
-    case DType::f16: return 2;
-    case DType::u8: return 1;
+    case DType::f16:
+      return 2;
+    case DType::u8:
+      return 1;
   }
   return 0;
 }
@@ -33,7 +37,9 @@ std::string_view name_of(DType dtype);  // "f32"
 std::optional<DType> dtype_from_name(std::string_view name);
 
 // bf16 and IEEE binary16 as bit patterns. Conversions from f32 round to nearest even; NaN stays NaN.
-constexpr float float_from_bf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+constexpr float float_from_bf16(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 constexpr uint16_t bf16_from_float(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);

@@ -35,7 +35,8 @@ class Descriptor {
 
 Status write_fully(int fd, std::span<const std::byte> bytes, int64_t offset, const fs::path& path) {
   while (!bytes.empty()) {
-    const ssize_t n = offset < 0 ? ::write(fd, bytes.data(), bytes.size()) : ::pwrite(fd, bytes.data(), bytes.size(), offset);
+    const ssize_t n =
+        offset < 0 ? ::write(fd, bytes.data(), bytes.size()) : ::pwrite(fd, bytes.data(), bytes.size(), offset);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return write_problem("write", path, errno);
     bytes = bytes.subspan(static_cast<size_t>(n));
@@ -49,7 +50,7 @@ Status write_fully(int fd, std::span<const std::byte> bytes, int64_t offset, con
 Result<std::string> read_file(const fs::path& path) {
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return read_problem(path, errno);
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return read_problem(path, errno);
   if (S_ISDIR(info.st_mode)) return read_problem(path, EISDIR);
   std::string content;
@@ -70,7 +71,7 @@ Result<std::string> read_file(const fs::path& path) {
 Result<MappedFile> MappedFile::open(const fs::path& path) {
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return read_problem(path, errno);
-  struct stat info{};
+  struct stat info {};
   if (::fstat(fd.get(), &info) != 0) return read_problem(path, errno);
   if (!S_ISREG(info.st_mode)) return input_error("cannot read {}: it is not a regular file", path.string());
   MappedFile file;
@@ -112,7 +113,9 @@ AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
   return *this;
 }
 
-AtomicFile::~AtomicFile() { discard(); }
+AtomicFile::~AtomicFile() {
+  discard();
+}
 
 void AtomicFile::discard() {
   if (fd_ < 0) return;
@@ -181,8 +184,9 @@ Result<uint64_t> free_disk_bytes(const fs::path& path) {
   std::error_code error;
   fs::path at = fs::absolute(path, error);
   while (!at.empty() && at != at.root_path() && !fs::exists(at, error)) at = at.parent_path();
-  struct statvfs info{};
-  if (::statvfs(at.c_str(), &info) != 0) return failed_error("cannot read the free space of {}: {}", at.string(), std::strerror(errno));
+  struct statvfs info {};
+  if (::statvfs(at.c_str(), &info) != 0)
+    return failed_error("cannot read the free space of {}: {}", at.string(), std::strerror(errno));
   return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 

@@ -38,8 +38,9 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Writes a file beside its final place ("NAME.tmp-PID") and publishes it with publish(): flush, fsync, rename, fsync of the
-// directory. A writer that is destroyed unpublished removes what it wrote. Keeps size and XXH3-64 of what was written.
+// Writes a file beside its final place ("NAME.tmp-PID") and publishes it with publish(): flush, fsync, rename, fsync of
+// the directory. A writer that is destroyed unpublished removes what it wrote. Keeps size and XXH3-64 of what was
+// written.
 class AtomicFile {
  public:
   static Result<AtomicFile> create(const fs::path& path);

@@ -7,9 +7,15 @@
 
 namespace ingot {
 
-uint64_t hash_bytes(std::span<const std::byte> bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
-uint64_t hash_bytes(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
-std::string hash_text(uint64_t hash) { return fmt::format("{:016x}", hash); }
+uint64_t hash_bytes(std::span<const std::byte> bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+uint64_t hash_bytes(std::string_view bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+std::string hash_text(uint64_t hash) {
+  return fmt::format("{:016x}", hash);
+}
 
 struct StreamHash::State {
   XXH3_state_t* xxh = XXH3_createState();
@@ -21,8 +27,12 @@ StreamHash::StreamHash() : state_(std::make_unique<State>()) {}
 StreamHash::~StreamHash() = default;
 StreamHash::StreamHash(StreamHash&&) noexcept = default;
 StreamHash& StreamHash::operator=(StreamHash&&) noexcept = default;
-void StreamHash::add(std::span<const std::byte> bytes) { XXH3_64bits_update(state_->xxh, bytes.data(), bytes.size()); }
-uint64_t StreamHash::digest() const { return XXH3_64bits_digest(state_->xxh); }
+void StreamHash::add(std::span<const std::byte> bytes) {
+  XXH3_64bits_update(state_->xxh, bytes.data(), bytes.size());
+}
+uint64_t StreamHash::digest() const {
+  return XXH3_64bits_digest(state_->xxh);
+}
 
 uint32_t crc32c(std::span<const std::byte> bytes) {
   static constexpr auto kTable = [] {

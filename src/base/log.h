@@ -1,4 +1,5 @@
-// The program's log: lines to stderr (and to a file once one is set). Thread-safe. Data for scripts goes to stdout, not here.
+// The program's log: lines to stderr (and to a file once one is set). Thread-safe. Data for scripts goes to stdout, not
+// here.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // ThreadPool: the one pool of threads of the process. Work arrives as numbered tiles; which thread runs a tile is left
-// open, so a tile's result must depend on its number alone. That is what makes results the same on any number of threads.
+// open, so a tile's result must depend on its number alone. That is what makes results the same on any number of
+// threads.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
-  FunctionRef(F&& f)  // NOLINT: any callable is a FunctionRef
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef> && std::is_invocable_r_v<R, F&, Args...>)
+      FunctionRef(F&& f)  // NOLINT: any callable is a FunctionRef
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::add_pointer_t<F>>(object))(std::forward<Args>(args)...);

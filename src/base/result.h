@@ -78,8 +78,8 @@ using Status = Result<void>;
 #define INGOT_CONCAT(a, b) INGOT_CONCAT_INNER(a, b)
 
 // Returns the error of a Status (or Result) from the enclosing function.
-#define INGOT_TRY(expression)                                               \
-  do {                                                                      \
+#define INGOT_TRY(expression)                                                              \
+  do {                                                                                     \
     if (auto ingot_status = (expression); !ingot_status.ok()) return ingot_status.error(); \
   } while (false)
 

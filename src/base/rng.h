@@ -27,9 +27,12 @@ constexpr PhiloxBlock philox(uint64_t key, uint64_t counter_low, uint64_t counte
 }
 
 // Uniform in [0, 1) with 24 bits.
-constexpr float uniform_from_bits(uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+constexpr float uniform_from_bits(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
 
-// The key of a stream of random numbers: the run's seed and the stable path of what draws ("model.layers.3.attn.dropout").
+// The key of a stream of random numbers: the run's seed and the stable path of what draws
+// ("model.layers.3.attn.dropout").
 constexpr uint64_t stream_key(uint64_t seed, std::string_view path) {
   uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (char c : path) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
@@ -47,7 +50,8 @@ inline double normal_at(uint64_t key, uint64_t index) {
   return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
 }
 
-// A uniform integer in [0, bound), bound > 0, without modulo bias worth speaking of (128-bit multiply of 64 random bits).
+// A uniform integer in [0, bound), bound > 0, without modulo bias worth speaking of (128-bit multiply of 64 random
+// bits).
 constexpr uint64_t bounded_at(uint64_t key, uint64_t index, uint64_t bound) {
   const PhiloxBlock block = philox(key, index, 1);
   const uint64_t bits = (static_cast<uint64_t>(block[1]) << 32) | block[0];

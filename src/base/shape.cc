@@ -4,6 +4,8 @@
 
 namespace ingot {
 
-std::string Shape::to_string() const { return fmt::format("[{}]", fmt::join(dims(), ",")); }
+std::string Shape::to_string() const {
+  return fmt::format("[{}]", fmt::join(dims(), ","));
+}
 
 }  // namespace ingot

@@ -67,7 +67,7 @@ int default_threads(int requested, int ranks_on_node) {
 
 uint64_t available_memory() {
   uint64_t bytes = std::min(proc_kilobytes("/proc/meminfo", "MemAvailable:"), cgroup_headroom());
-  struct rlimit limit{};
+  struct rlimit limit {};
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
     const uint64_t used = proc_kilobytes("/proc/self/status", "VmSize:");
     bytes = std::min<uint64_t>(bytes, used < limit.rlim_cur ? limit.rlim_cur - used : 0);
@@ -75,11 +75,15 @@ uint64_t available_memory() {
   return bytes;
 }
 
-uint64_t resident_bytes() { return proc_kilobytes("/proc/self/status", "VmRSS:"); }
-uint64_t peak_resident_bytes() { return proc_kilobytes("/proc/self/status", "VmHWM:"); }
+uint64_t resident_bytes() {
+  return proc_kilobytes("/proc/self/status", "VmRSS:");
+}
+uint64_t peak_resident_bytes() {
+  return proc_kilobytes("/proc/self/status", "VmHWM:");
+}
 
 uint64_t minor_page_faults() {
-  struct rusage usage{};
+  struct rusage usage {};
   return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<uint64_t>(usage.ru_minflt) : 0;
 }
 

@@ -33,7 +33,8 @@ struct ConstTensorView {
 
   ConstTensorView() = default;
   ConstTensorView(const std::byte* bytes, DType type, Shape dims) : data(bytes), dtype(type), shape(dims) {}
-  ConstTensorView(const TensorView& view) : data(view.data), dtype(view.dtype), shape(view.shape) {}  // NOLINT: adds const
+  ConstTensorView(const TensorView& view)
+      : data(view.data), dtype(view.dtype), shape(view.shape) {}  // NOLINT: adds const
 
   size_t bytes() const { return static_cast<size_t>(shape.elements()) * size_of(dtype); }
   template <class T>

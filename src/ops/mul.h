@@ -1,0 +1,11 @@
+// mul(a, b) = a · b, elementwise with broadcasting.
+#pragma once
+
+#include "graph/builder.h"
+
+namespace ingot {
+
+extern const OpDef kMul;
+ValueId mul(Builder& builder, ValueId a, ValueId b);
+
+}  // namespace ingot
