@@ -1,0 +1,146 @@
+#include "kernels/matmul/matmul.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/parallel.h"
+#include "kernels/matmul/matmul_tiles.h"
+
+namespace ingot::kernels {
+namespace {
+
+// Tiles. A row tile is as many rows as keep a panel of B busy in cache; a column range as many panels as leave some 32
+// tiles, which balance over 1 to 8 threads and more, but no fewer than make a tile worth its start. Few rows
+// (generation) are bound by reading B: there the panels alone are shared out.
+constexpr int64_t kRowTile = 96;
+constexpr int64_t kRowGrain = 12;
+constexpr int64_t kFewRows = 16;
+constexpr int64_t kWantedTiles = 32;
+constexpr int64_t kMinPanels = 4, kMaxPanels = 16;
+constexpr int64_t kPanelsPerPackTile = 2;
+
+struct Cut {
+  int64_t row_tiles = 0, column_tiles = 0, row_grain = 1;
+};
+
+Cut cut_of(const MatmulShape& shape) {
+  if (shape.rows == 0 || shape.n == 0 || shape.batch == 0) return {};
+  const int64_t panels = panels_of(shape.n);
+  if (shape.rows <= kFewRows) return {1, std::min(panels, kWantedTiles + kWantedTiles / 2), shape.rows};
+  Cut cut;
+  cut.row_tiles = (shape.rows + kRowTile - 1) / kRowTile;
+  cut.row_grain = cut.row_tiles > 1 ? kRowGrain : shape.rows;
+  const int64_t wanted = (kWantedTiles + cut.row_tiles * shape.batch - 1) / (cut.row_tiles * shape.batch);
+  const int64_t most = std::max<int64_t>(1, panels / kMinPanels);
+  const int64_t least = (panels + kMaxPanels - 1) / kMaxPanels;
+  cut.column_tiles = std::max(least, std::min(wanted, most));
+  return cut;
+}
+
+Status check(const MatmulShape& s) {
+  if (s.rows < 0 || s.n < 0 || s.k < 0 || s.batch < 0)
+    return usage_error("a matrix product of negative size: {} x {} x {}, batch {}", s.rows, s.n, s.k, s.batch);
+  if (s.a != DType::f32 || s.b != DType::f32 || s.c != DType::f32 || s.pack_source != DType::f32)
+    return usage_error("no matrix product of {} and {} into {} on this CPU; f32 is there", name_of(s.a), name_of(s.b),
+                       name_of(s.c));
+  const int64_t width_a = s.transpose_a ? s.rows : s.k, width_b = s.transpose_b ? s.k : s.n;
+  if (s.lda < width_a || s.ldb < width_b || s.ldc < s.n)
+    return usage_error("row strides {}, {}, {} of a matrix product are less than the rows' widths {}, {}, {}", s.lda,
+                       s.ldb, s.ldc, width_a, width_b, s.n);
+  if (s.packed_b && s.batch != 1 && s.batch_stride_b != 0)
+    return usage_error("a batch of matrix products with a packed second operand must share it");
+  return {};
+}
+
+MatmulShape with_strides(MatmulShape s) {
+  if (s.lda == 0) s.lda = s.transpose_a ? s.rows : s.k;
+  if (s.ldb == 0) s.ldb = s.transpose_b ? s.k : s.n;
+  if (s.ldc == 0) s.ldc = s.n;
+  return s;
+}
+
+}  // namespace
+
+struct Matmul::Impl {
+  MatmulShape shape;
+  Cut cut;
+};
+
+Matmul::Matmul(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Matmul::~Matmul() = default;
+
+Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape& shape, int threads) {
+  INGOT_CHECK(threads >= 1, "a matrix product for {} threads", threads);
+  const MatmulShape full = with_strides(shape);
+  INGOT_TRY(check(full));
+  return std::unique_ptr<Matmul>(new Matmul(std::make_unique<Impl>(Impl{full, cut_of(full)})));
+}
+
+const MatmulShape& Matmul::shape() const {
+  return impl_->shape;
+}
+
+int64_t Matmul::tiles() const {
+  return impl_->shape.batch * impl_->cut.row_tiles * impl_->cut.column_tiles;
+}
+
+Matmul::Tile Matmul::tile(int64_t index) const {
+  const auto& [shape, cut] = *impl_;
+  INGOT_CHECK(index >= 0 && index < tiles(), "tile {} of {}", index, tiles());
+  const int64_t row = index % cut.row_tiles, rest = index / cut.row_tiles;
+  const Range rows = split_evenly(shape.rows, cut.row_tiles, row, cut.row_grain);
+  const Range columns = split_evenly(shape.n, cut.column_tiles, rest % cut.column_tiles, kPanelColumns);
+  return {rest / cut.column_tiles, rows.begin, rows.end, columns.begin, columns.end};
+}
+
+size_t Matmul::scratch_bytes() const {
+  return matmul_tile_scratch_bytes(std::min(impl_->shape.rows, kRowTile));
+}
+
+size_t Matmul::packed_b_bytes() const {
+  return static_cast<size_t>(panels_of(impl_->shape.n) * kPanelColumns * impl_->shape.k) * size_of(impl_->shape.b);
+}
+
+int64_t Matmul::pack_tiles() const {
+  return (panels_of(impl_->shape.n) + kPanelsPerPackTile - 1) / kPanelsPerPackTile;
+}
+
+void Matmul::pack_b(int64_t part, const void* b, std::byte* packed, int, std::byte*) const {
+  const MatmulShape& s = impl_->shape;
+  INGOT_CHECK(part >= 0 && part < pack_tiles(), "part {} of {}", part, pack_tiles());
+  const int64_t begin = part * kPanelsPerPackTile * kPanelColumns;
+  const int64_t columns = std::min(s.n - begin, kPanelsPerPackTile * kPanelColumns);
+  const float* from = static_cast<const float*>(b) + (s.transpose_b ? begin * s.ldb : begin);
+  pack_panels(columns, s.k, from, s.ldb, s.transpose_b, reinterpret_cast<float*>(packed) + begin * s.k);
+}
+
+void Matmul::run(int64_t index, const void* a, const void* b, void* c, int, std::byte* scratch) const {
+  const MatmulShape& s = impl_->shape;
+  const Tile at = tile(index);
+  MatmulTile work;
+  work.rows = at.row_end - at.row_begin;
+  work.columns = at.column_end - at.column_begin;
+  work.k = s.k;
+  work.lda = s.lda;
+  work.ldb = s.ldb;
+  work.ldc = s.ldc;
+  work.transpose_a = s.transpose_a;
+  work.transpose_b = s.transpose_b;
+  work.packed_b = s.packed_b;
+  work.accumulate = s.accumulate;
+  work.a = static_cast<const float*>(a) + at.batch * s.batch_stride_a + at.row_begin * (s.transpose_a ? 1 : s.lda);
+  work.b = static_cast<const float*>(b) + at.batch * s.batch_stride_b;
+  if (s.packed_b)
+    work.b += at.column_begin * s.k;
+  else
+    work.b += at.column_begin * (s.transpose_b ? s.ldb : 1);
+  work.c = static_cast<float*>(c) + at.batch * s.batch_stride_c + at.row_begin * s.ldc + at.column_begin;
+  if (s.k == 0 && !s.accumulate) {
+    for (int64_t i = 0; i < work.rows; ++i) std::fill_n(work.c + i * s.ldc, work.columns, 0.0f);
+    return;
+  }
+  run_matmul_tile(work, reinterpret_cast<float*>(scratch));
+}
+
+}  // namespace ingot::kernels
