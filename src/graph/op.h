@@ -18,6 +18,12 @@ namespace ingot {
 
 class Builder;  // graph/builder.h
 
+// A part of a tensor: elements from `start` on along `axis`.
+struct PartOf {
+  int64_t axis = 0;
+  int64_t start = 0;
+};
+
 struct OpTraits {
   // Output and inputs have one shape up to broadcasting, and each output element depends on the inputs' elements at its
   // place alone.
@@ -25,6 +31,12 @@ struct OpTraits {
   bool commutative = false;
   // Output 0 is the same bytes as input 0, under another shape.
   bool view = false;
+  // Output i is a part of input 0 (slice, split): which one.
+  std::optional<PartOf (*)(const Attributes& attributes, int32_t output)> part = {};
+  // Output 0 is the inputs one behind the other along an axis (concat): which axis.
+  std::optional<int64_t (*)(const Attributes& attributes)> join = {};
+  // The last outputs, so many of them, are kept for the gradient alone: no gradient flows back from them.
+  int32_t saved_outputs = 0;
   // Draws random numbers (its attributes name the stream, so equal nodes draw equal numbers).
   bool random = false;
   // Output i may be written over the memory of input in_place[i] where nothing reads that input later. kNone: never.
