@@ -21,11 +21,17 @@ double batch_scale(const ScheduleConfig& config, int64_t global_batch_size) {
   return config.lr_scaling == RateScaling::linear ? ratio : std::sqrt(ratio);
 }
 
-Status check_parts(const ScheduleConfig& config) {
+}  // namespace
+
+Status check_schedule(const ScheduleConfig& config) {
   if (config.warmup_ratio && config.warmup_steps > 0)
     return usage_error("schedule.warmup_steps and schedule.warmup_ratio are both set: keep one of them");
   if (config.lr_scaling != RateScaling::none && !config.base_batch_size)
     return usage_error("schedule.lr_scaling needs schedule.base_batch_size, the batch that the rate was chosen for");
+  const bool decays = config.type != ScheduleType::constant && config.type != ScheduleType::inverse_sqrt &&
+                      config.type != ScheduleType::table;
+  if (config.decay_steps && !decays)
+    return usage_error("schedule.decay_steps is for the types cosine, linear, exponential and wsd: set it to null");
   if (config.type == ScheduleType::exponential && !(config.min_lr_ratio > 0))
     return usage_error("schedule.type exponential never reaches 0: schedule.min_lr_ratio must be above 0");
   if ((config.type == ScheduleType::table) == config.table.empty())
@@ -37,13 +43,11 @@ Status check_parts(const ScheduleConfig& config) {
   return {};
 }
 
-}  // namespace
-
 Result<Schedule> Schedule::make(const ScheduleConfig& config, double learning_rate, int64_t total_steps,
                                 int64_t global_batch_size) {
   INGOT_CHECK(total_steps >= 1 && global_batch_size >= 1, "a schedule of {} steps with a batch of {}", total_steps,
               global_batch_size);
-  INGOT_TRY(check_parts(config));
+  INGOT_TRY(check_schedule(config));
   Schedule schedule;
   schedule.config_ = config;
   schedule.peak_ = learning_rate * batch_scale(config, global_batch_size);

@@ -33,6 +33,9 @@ struct ScheduleConfig {
   bool operator==(const ScheduleConfig&) const = default;
 };
 
+// Whether the parts go together (a usage error where not); Schedule::make asks it too.
+Status check_schedule(const ScheduleConfig& config);
+
 // Step s counts optimizer steps, skipped ones too, and is 1 at the first, as metrics.csv has it; at(s) is the rate that
 // step s updates with. A pure function of s: a resumed run has the rates of one that was never stopped.
 // With w warm-up steps, T steps in all, r = min_lr_ratio, every type is peak * f(s), where in the warm-up

@@ -146,6 +146,7 @@ TEST(Schedule, RefusesContradictions) {
   fails({.warmup_steps = 1, .warmup_ratio = 0.1}, "warmup_ratio");
   fails({.lr_scaling = RateScaling::linear}, "base_batch_size");
   fails({.type = ScheduleType::exponential, .min_lr_ratio = 0}, "min_lr_ratio");
+  fails({.type = ScheduleType::constant, .decay_steps = 5}, "decay_steps");
   fails({.type = ScheduleType::table}, "schedule.table");
   fails({.table = {{1, 1.0}}}, "schedule.table");
   fails({.type = ScheduleType::table, .table = {{2, 1.0}, {2, 0.5}}}, "step 2 follows step 2");
