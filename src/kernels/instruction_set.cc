@@ -9,9 +9,11 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
+namespace {
 int64_t this_target() {
   return HWY_TARGET;
 }
+}  // namespace
 }  // namespace ingot::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -14,6 +14,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
+namespace {
 
 // The operands of one instruction on one chunk of n adjacent elements.
 struct EwOperands {
@@ -164,6 +165,7 @@ void run_blocks(const EwPlan& plan, const EwTile& tile) {
   });
 }
 
+}  // namespace
 }  // namespace ingot::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -7,6 +7,7 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
+namespace {
 
 template <class Activation>
 void forward_rows(const float* gate_up, float* y, int64_t n, int64_t row_begin, int64_t row_end) {
@@ -68,6 +69,7 @@ void backward(GatedActivation activation, const float* gate_up, const float* dy,
   }
 }
 
+}  // namespace
 }  // namespace ingot::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
