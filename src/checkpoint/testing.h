@@ -15,11 +15,13 @@
 
 namespace ingot::testing {
 
-// A directory that is removed with all that is in it.
+// A directory that is removed with all that is in it. In memory where the system has such a place: thousands of small files
+// that are written and synced are slow on a disk.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "ingot-checkpoint-test-XXXXXX").string();
+    const fs::path parent = ::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
+    std::string name = (parent / "ingot-checkpoint-test-XXXXXX").string();
     INGOT_CHECK(::mkdtemp(name.data()) != nullptr, "no temporary directory");
     path_ = name;
   }
