@@ -143,7 +143,7 @@ void run_instruction(const EwInstruction& instruction, const EwBlock& block, con
   if (instruction.op != EwOp::dropout) {
     return operands_of(instruction.op) == 2 ? binary_op(instruction.op, operands) : unary_op(instruction.op, operands);
   }
-  const int64_t first = block.row * stream->row_length + block.column;
+  const int64_t first = stream->first + block.row * stream->row_length + block.column;
   if (block.columns == stream->row_length) return dropout_op(operands, *stream, first);
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t at = r * block.columns;

@@ -42,7 +42,7 @@ T silu_slope(T x) {
 
 template <class T>
 T dropout(T x, double p, const EwStream& stream, int64_t row, int64_t column) {
-  const auto index = static_cast<uint64_t>(row * stream.row_length + column);
+  const auto index = static_cast<uint64_t>(stream.first + row * stream.row_length + column);
   const uint32_t bits = philox(stream.key, index / 4, stream.counter)[index % 4];
   return uniform_from_bits(bits) >= static_cast<float>(p) ? x * T(1 / (1 - p)) : T{0};
 }

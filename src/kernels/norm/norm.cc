@@ -23,7 +23,7 @@ void drop_row(const ResidualDropout& dropout, int64_t row, const float* from, fl
   const FloatVec p = set(dropout.p), scale = set(1.0f / (1.0f - dropout.p));
   for (int64_t begin = 0; begin < n; begin += kDropoutChunk) {
     const int64_t count = std::min(kDropoutChunk, n - begin);
-    const int64_t first = row * dropout.stream.row_length + begin;
+    const int64_t first = dropout.stream.first + row * dropout.stream.row_length + begin;
     const uint32_t* bits = draw_bits(dropout.stream.key, dropout.stream.counter, first, count, buffer);
     for_vectors(count, [&](int64_t i, auto access) HWY_ATTR {
       access.store(apply_dropout(access.load(from + begin + i), bits + i, p, scale), to + begin + i);
@@ -38,7 +38,7 @@ void add_dropped_row(const ResidualDropout& dropout, int64_t row, const float* x
   const FloatVec p = set(dropout.p), scale = set(1.0f / (1.0f - dropout.p));
   for (int64_t begin = 0; begin < n; begin += kDropoutChunk) {
     const int64_t count = std::min(kDropoutChunk, n - begin);
-    const int64_t first = row * dropout.stream.row_length + begin;
+    const int64_t first = dropout.stream.first + row * dropout.stream.row_length + begin;
     const uint32_t* bits = draw_bits(dropout.stream.key, dropout.stream.counter, first, count, buffer);
     for_vectors(count, [&](int64_t i, auto access) HWY_ATTR {
       const FloatVec kept = apply_dropout(access.load(delta + begin + i), bits + i, p, scale);
