@@ -1,5 +1,7 @@
 #include "ops/interpret.h"
 
+#include "graph/builder.h"
+
 namespace ingot {
 
 std::vector<RefTensor> interpret(const Graph& graph, const std::map<std::string, RefTensor>& sources,
@@ -35,6 +37,27 @@ std::map<std::string, RefTensor> interpret_results(const Graph& graph, const std
   for (const Store& store : graph.stores)
     results[graph.source_of(store.variable)->name] = values[static_cast<size_t>(store.value)];
   return results;
+}
+
+std::vector<RefTensor> evaluate_op(const OpDef& op, const Attributes& attributes, std::span<const Type> input_types,
+                                   std::span<const RefTensor> inputs, const RandomState& random) {
+  INGOT_CHECK(inputs.size() == input_types.size(), "{} tensors of {} types", inputs.size(), input_types.size());
+  Graph graph;
+  Builder builder(graph);
+  std::vector<ValueId> ids;
+  std::vector<const RefTensor*> tensors;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ids.push_back(builder.input(std::to_string(i), input_types[i]));
+    tensors.push_back(&inputs[i]);
+  }
+  const Node& node = graph.node(builder.add_node(op, ids, attributes));
+  std::vector<RefTensor> outputs;
+  for (ValueId output : node.outputs) {
+    const Shape& shape = graph.shape(output);
+    outputs.push_back({shape, std::vector<double>(static_cast<size_t>(shape.elements()), 0.0)});
+  }
+  op.evaluate({graph, node, tensors, outputs, random});
+  return outputs;
 }
 
 }  // namespace ingot

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "graph/op.h"
 
@@ -16,5 +18,9 @@ std::vector<RefTensor> interpret(const Graph& graph, const std::map<std::string,
 // Outputs by name, and stored variables under their source's name.
 std::map<std::string, RefTensor> interpret_results(const Graph& graph, const std::map<std::string, RefTensor>& sources,
                                                    const RandomState& random = {});
+
+// One op's outputs by its reference evaluation, without a graph of the caller's.
+std::vector<RefTensor> evaluate_op(const OpDef& op, const Attributes& attributes, std::span<const Type> input_types,
+                                   std::span<const RefTensor> inputs, const RandomState& random = {});
 
 }  // namespace ingot

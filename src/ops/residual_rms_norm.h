@@ -7,14 +7,12 @@
 namespace ingot {
 
 struct ResidualRmsNormAttributes {
-  int64_t axes = 1;  // the mean square is over so many last axes
   double eps = 1e-6;
   bool has_weight = true;
   double dropout = 0.0;
   std::string stream;
   static constexpr auto fields = std::tuple(
-      field("axes", &ResidualRmsNormAttributes::axes), field("eps", &ResidualRmsNormAttributes::eps),
-      field("has_weight", &ResidualRmsNormAttributes::has_weight),
+      field("eps", &ResidualRmsNormAttributes::eps), field("has_weight", &ResidualRmsNormAttributes::has_weight),
       field("dropout", &ResidualRmsNormAttributes::dropout), field("stream", &ResidualRmsNormAttributes::stream));
   bool operator==(const ResidualRmsNormAttributes&) const = default;
 };
