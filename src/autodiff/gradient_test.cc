@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "graph/text.h"
+#include "ops/cast.h"
 #include "ops/interpret.h"
 #include "ops/mul.h"
 #include "ops/registry.h"
@@ -51,11 +52,11 @@ Case make_case(const OpDef& op, const OpExample& example) {
   for (ValueId output : outputs) {
     if (!is_float(builder.type(output).dtype)) continue;
     const std::string name = "weights" + std::to_string(k++);
-    const Type type = builder.type(output);
-    const ValueId weights = builder.input(name, type);
-    test.sources[name] = random_tensor(type.shape, 77 + static_cast<uint64_t>(k), -1, 1);
-    const ValueId product = mul(builder, output, weights);
-    const ValueId part = sum(builder, reshape(builder, product, {type.shape.elements()}), {0});
+    const Shape shape = builder.shape(output);
+    const ValueId weights = builder.input(name, {DType::f32, shape});
+    test.sources[name] = random_tensor(shape, 77 + static_cast<uint64_t>(k), -1, 1);
+    const ValueId product = mul(builder, cast(builder, output, DType::f32), weights);
+    const ValueId part = sum(builder, reshape(builder, product, {shape.elements()}), {0});
     test.loss = test.loss == kNone ? part : builder.add(*find_op("add"), {test.loss, part});
   }
   builder.output("loss", test.loss);

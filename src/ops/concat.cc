@@ -13,7 +13,8 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   INGOT_TRY(check_axis(out.shape, axis));
   int64_t extent = 0;
   for (const Type& type : inputs) {
-    if (type.dtype != out.dtype) return failed_error("inputs of dtypes {} and {}", name_of(out.dtype), name_of(type.dtype));
+    if (type.dtype != out.dtype)
+      return failed_error("inputs of dtypes {} and {}", name_of(out.dtype), name_of(type.dtype));
     if (type.shape.rank() != out.shape.rank())
       return failed_error("{} and {} along axis {}", out.shape.to_string(), type.shape.to_string(), axis);
     out.shape[static_cast<int>(axis)] = type.shape[static_cast<int>(axis)];

@@ -47,6 +47,25 @@ Result<std::vector<Type>> infer_elementwise(std::span<const Type> inputs, size_t
   return std::vector<Type>{out};
 }
 
+Result<std::vector<Type>> infer_unary(std::span<const Type> inputs, const Attributes&) {
+  return infer_elementwise(inputs, 1);
+}
+
+Result<std::vector<Type>> infer_unary_grad(std::span<const Type> inputs, const Attributes&) {
+  if (inputs.size() == 2 && !(inputs[0].shape == inputs[1].shape))
+    return failed_error("x has shape {}, dy {}", inputs[0].shape.to_string(), inputs[1].shape.to_string());
+  return infer_elementwise(inputs, 2);
+}
+
+std::vector<OpExample> unary_examples(double low, double high) {
+  return {{{{DType::f32, {3, 5}}}, {}, {}, low, high}, {{{DType::f32, {2, 1, 7}}}, {}, {}, low, high}};
+}
+
+std::vector<OpExample> unary_grad_examples() {
+  return {{{{DType::f32, {3, 5}}, {DType::f32, {3, 5}}}, {}, {}, -3, 3},
+          {{{DType::f32, {2, 1, 7}}, {DType::f32, {2, 1, 7}}}, {}, {}, -3, 3}};
+}
+
 void evaluate_unary(const EvalContext& context, const std::function<double(double)>& function) {
   const auto& in = context.inputs[0]->data;
   for (size_t i = 0; i < in.size(); ++i) context.outputs[0].data[i] = function(in[i]);

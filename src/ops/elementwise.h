@@ -25,6 +25,14 @@ class BroadcastIndex {
 // All inputs broadcast together; the output has the first input's dtype. `count` is the number of inputs expected.
 Result<std::vector<Type>> infer_elementwise(std::span<const Type> inputs, size_t count);
 
+// The rules of ops that are `function` of one input, and of gradient ops (x, dy) of one shape.
+Result<std::vector<Type>> infer_unary(std::span<const Type> inputs, const Attributes& attributes);
+Result<std::vector<Type>> infer_unary_grad(std::span<const Type> inputs, const Attributes& attributes);
+
+// Examples for an op of one input with values in [low, high], and for its gradient op.
+std::vector<OpExample> unary_examples(double low = -2, double high = 2);
+std::vector<OpExample> unary_grad_examples();
+
 // out[i] = function(inputs broadcast to i). One input:
 void evaluate_unary(const EvalContext& context, const std::function<double(double)>& function);
 void evaluate_binary(const EvalContext& context, const std::function<double(double, double)>& function);

@@ -51,10 +51,11 @@ void evaluate(const EvalContext& context) {
 
 const OpDef kSlice{
     .name = "slice",
-    .traits = {.part = [](const Attributes& attributes, int32_t) {
-      const auto& slice = attributes.as<SliceAttributes>();
-      return PartOf{slice.axis, slice.start};
-    }},
+    .traits = {.part =
+                   [](const Attributes& attributes, int32_t) {
+                     const auto& slice = attributes.as<SliceAttributes>();
+                     return PartOf{slice.axis, slice.start};
+                   }},
     .infer = infer,
     .gradient = gradient,
     .evaluate = evaluate,

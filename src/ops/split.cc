@@ -23,7 +23,8 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
     out.push_back(piece);
   }
   if (out.empty() || sum != inputs[0].shape[static_cast<int>(axis)])
-    return failed_error("pieces of {} altogether, axis {} of {} is to be split", sum, axis, inputs[0].shape.to_string());
+    return failed_error("pieces of {} altogether, axis {} of {} is to be split", sum, axis,
+                        inputs[0].shape.to_string());
   return out;
 }
 
@@ -54,10 +55,11 @@ void evaluate(const EvalContext& context) {
 
 const OpDef kSplit{
     .name = "split",
-    .traits = {.part = [](const Attributes& attributes, int32_t output) {
-      const auto& [axis, sizes] = attributes.as<SplitAttributes>();
-      return PartOf{axis, std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0})};
-    }},
+    .traits = {.part =
+                   [](const Attributes& attributes, int32_t output) {
+                     const auto& [axis, sizes] = attributes.as<SplitAttributes>();
+                     return PartOf{axis, std::accumulate(sizes.begin(), sizes.begin() + output, int64_t{0})};
+                   }},
     .infer = infer,
     .gradient = gradient,
     .evaluate = evaluate,
