@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "hwy/highway.h"
 
@@ -111,8 +112,27 @@ HWY_INLINE float sum_vectors(int64_t n, Term term) {
   return sum_of_lanes(hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3)));
 }
 
-// The same for two sums that share their operands: accumulate(i, access, a, b) adds its terms to a and b; terms must be
-// zero in lanes beyond the end, which they are where each is a product with a loaded value.
+// The largest of value(i, access) over [0, n), -infinity for n = 0. NaN may or may not win.
+template <class Value>
+HWY_INLINE float max_vectors(int64_t n, Value value) {
+  const int64_t step = lanes();
+  const FloatVec lowest = set(-std::numeric_limits<float>::infinity());
+  FloatVec max0 = lowest, max1 = lowest;
+  int64_t i = 0;
+  for (; i + 2 * step <= n; i += 2 * step) {
+    max0 = hn::Max(max0, value(i, WholeVector{}));
+    max1 = hn::Max(max1, value(i + step, WholeVector{}));
+  }
+  for (; i + step <= n; i += step) max0 = hn::Max(max0, value(i, WholeVector{}));
+  if (i < n) {
+    const PartVector part{n - i};
+    max1 = hn::Max(max1, part.keep_or(value(i, part), lowest));
+  }
+  return hn::GetLane(hn::MaxOfLanes(kFloat, hn::Max(max0, max1)));
+}
+
+// sum_vectors for two sums that share their operands: accumulate(i, access, a, b) adds its terms to a and b; terms must
+// be zero in lanes beyond the end, which they are where each is a product with a loaded value.
 template <class Accumulate>
 HWY_INLINE void sum_vectors_twice(int64_t n, Accumulate accumulate, float& first, float& second) {
   const int64_t step = lanes();
