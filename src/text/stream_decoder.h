@@ -14,8 +14,8 @@ class StreamDecoder {
  public:
   explicit StreamDecoder(Tokenizer tokenizer, bool skip_special = false);
 
-  // The text that is complete with this id: never a part of a character. Bytes that are not valid UTF-8 come out, unchanged,
-  // as soon as no further byte could make them valid.
+  // The text that is complete with this id: never a part of a character. Bytes that are not valid UTF-8 come out,
+  // unchanged, as soon as no further byte could make them valid.
   std::string push(TokenId id);
   // What is still held back; the next push starts a new text.
   std::string flush();
@@ -23,8 +23,8 @@ class StreamDecoder {
  private:
   Tokenizer tokenizer_;
   bool skip_special_;
-  int64_t strip_left_ = 0;     // characters that the decoder's Strip may still take from the start
-  std::string held_;           // decoded bytes not yet given out
+  int64_t strip_left_ = 0;  // characters that the decoder's Strip may still take from the start
+  std::string held_;        // decoded bytes not yet given out
 };
 
 }  // namespace ingot

@@ -1,9 +1,9 @@
 // Tokenizer: text to token ids and back, as a Hugging Face tokenizer.json says. The file's stages are kept apart: added
 // tokens, normalizer, pre-tokenizer, model, post-processor, decoder, each with its own file in this folder.
 //
-// Supported: byte-level BPE (GPT-2, Llama 3, Qwen, …) and character BPE with byte fallback (Llama 2). What a file asks for
-// beyond that is refused by name. Any byte sequence may be encoded; with a byte-level vocabulary, or one with byte fallback,
-// it decodes to the same bytes, valid UTF-8 or not.
+// Supported: byte-level BPE (GPT-2, Llama 3, Qwen, …) and character BPE with byte fallback (Llama 2). What a file asks
+// for beyond that is refused by name. Any byte sequence may be encoded; with a byte-level vocabulary, or one with byte
+// fallback, it decodes to the same bytes, valid UTF-8 or not.
 //
 // Thread-safety: a Tokenizer is immutable; any number of threads may use one. Copies share their tables.
 #pragma once
@@ -34,8 +34,8 @@ struct EncodeOptions {
 
 class Tokenizer {
  public:
-  // A tokenizer.json, or a directory that holds one; of a directory tokenizer_config.json and generation_config.json name
-  // BOS and EOS. Errors are ErrorKind::input and name the path and the key.
+  // A tokenizer.json, or a directory that holds one; of a directory tokenizer_config.json and generation_config.json
+  // name BOS and EOS. Errors are ErrorKind::input and name the path and the key.
   static Result<Tokenizer> load(const fs::path& tokenizer_json_or_directory);
   // The text of a tokenizer.json; source_name stands for the path in messages.
   static Result<Tokenizer> parse(std::string_view json, std::string_view source_name);
@@ -45,20 +45,22 @@ class Tokenizer {
   Status save(const fs::path& path) const;
   std::string to_json() const;
 
-  int64_t vocab_size() const;   // the largest id + 1, added tokens included
+  int64_t vocab_size() const;  // the largest id + 1, added tokens included
   int64_t merge_count() const;
-  // As the directory's configuration says, else the well-known names (<|endoftext|>, </s>, <s>, …) among special tokens.
+  // As the directory's configuration says, else the well-known names (<|endoftext|>, </s>, <s>, …) among special
+  // tokens.
   std::optional<TokenId> bos_id() const;
   std::optional<TokenId> eos_id() const;
   bool is_special(TokenId id) const;
-  std::vector<TokenId> special_ids() const;                      // ascending
+  std::vector<TokenId> special_ids() const;  // ascending
   std::optional<TokenId> find_token(std::string_view token_text) const;
 
   // Appends the ids of text to out.
   void encode(std::string_view text, std::vector<TokenId>& out, EncodeOptions options = {}) const;
   std::vector<TokenId> encode(std::string_view text, EncodeOptions options = {}) const;
 
-  // The bytes that the ids stand for, verbatim (they need not be valid UTF-8). Ids outside the vocabulary stand for nothing.
+  // The bytes that the ids stand for, verbatim (they need not be valid UTF-8). Ids outside the vocabulary stand for
+  // nothing.
   std::string decode(std::span<const TokenId> ids, bool skip_special = false) const;
   std::string token_text(TokenId id) const;   // as written in the vocabulary (byte-level alphabet); "" outside it
   std::string token_bytes(TokenId id) const;  // the bytes that it stands for; "" outside the vocabulary
@@ -79,10 +81,12 @@ struct BpeTrainOptions {
   std::function<void(int64_t merges, int64_t wanted)> progress;
 };
 
-// Trains a byte-level BPE (Sennrich et al. 2016, arXiv:1508.07909; bytes and pre-tokenizer as in GPT-2). Ids: special tokens,
-// the 256 bytes, merges. The most frequent pair is merged first, of equals the one with the smaller ids, so the result is the
-// same for any number of threads and any order of documents. A corpus too small for vocab_size gives a smaller vocabulary
-// and a warning in the log; a vocab_size that cannot hold specials and bytes is a usage error. The documents may be any bytes.
-Result<Tokenizer> train_bpe(std::span<const std::string_view> documents, const BpeTrainOptions& options, const ThreadPool& pool);
+// Trains a byte-level BPE (Sennrich et al. 2016, arXiv:1508.07909; bytes and pre-tokenizer as in GPT-2). Ids: special
+// tokens, the 256 bytes, merges. The most frequent pair is merged first, of equals the one with the smaller ids, so the
+// result is the same for any number of threads and any order of documents. A corpus too small for vocab_size gives a
+// smaller vocabulary and a warning in the log; a vocab_size that cannot hold specials and bytes is a usage error. The
+// documents may be any bytes.
+Result<Tokenizer> train_bpe(std::span<const std::string_view> documents, const BpeTrainOptions& options,
+                            const ThreadPool& pool);
 
 }  // namespace ingot

@@ -1,0 +1,110 @@
+#include "text/decoder.h"
+
+#include <charconv>
+
+#include "text/byte_alphabet.h"
+#include "text/json_reader.h"
+#include "text/normalizer.h"
+
+namespace ingot {
+namespace {
+
+constexpr int kMostNested = 16;
+constexpr int64_t kMostStripped = 1 << 20;
+
+template <class... Fs>
+struct Overloaded : Fs... {
+  using Fs::operator()...;
+};
+
+}  // namespace
+
+int fallback_byte(std::string_view token) {
+  if (token.size() != 6 || !token.starts_with("<0x") || token.back() != '>') return -1;
+  int byte = -1;
+  const auto [end, error] = std::from_chars(token.data() + 3, token.data() + 5, byte, 16);
+  return error == std::errc() && end == token.data() + 5 ? byte : -1;
+}
+
+std::string strip(std::string text, const Decoder::Strip& rule) {
+  size_t begin = 0, end = text.size();
+  const size_t size = rule.content.size();
+  const auto is_content = [&](size_t at) { return text.compare(at, size, rule.content) == 0; };
+  for (int64_t i = 0; i < rule.start && end - begin >= size && is_content(begin); ++i) begin += size;
+  for (int64_t i = 0; i < rule.stop && end - begin >= size && is_content(end - size); ++i) end -= size;
+  return text.substr(begin, end - begin);
+}
+
+Status Decoder::add(const JsonPlace& place, int depth) {
+  INGOT_ASSIGN(const std::string type, place.type());
+  if (type == "Sequence") {
+    INGOT_TRY(place.is_object_with({"type", "decoders"}));
+    const JsonPlace list = place["decoders"];
+    INGOT_TRY(list.is_array());
+    if (depth == kMostNested) return place.unsupported("a Sequence nested this deep");
+    for (size_t i = 0; i < list.value().size(); ++i) INGOT_TRY(add(list[i], depth + 1));
+    return {};
+  }
+  if (type == "Fuse") {
+    fused_ = true;
+    return place.is_object_with({"type"});
+  }
+  if (type == "Strip") {
+    INGOT_TRY(place.is_object_with({"type", "content", "start", "stop"}));
+    Strip rule;
+    INGOT_ASSIGN(rule.content, place["content"].string());
+    if (rule.content.empty()) return place["content"].expected("one character");
+    INGOT_ASSIGN(rule.start, place["start"].integer(0, kMostStripped));
+    INGOT_ASSIGN(rule.stop, place["stop"].integer(0, kMostStripped));
+    if (!fused_) {
+      steps_.emplace_back(std::move(rule));
+      return {};
+    }
+    if (!text_strip_.content.empty()) return place.unsupported("a second Strip after Fuse");
+    text_strip_ = std::move(rule);
+    return {};
+  }
+  if (fused_) return place.unsupported(fmt::format("the decoder {} after the tokens were fused", describe(type)));
+  if (type == "ByteLevel") {
+    INGOT_TRY(place.is_object_with({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    steps_.emplace_back(ByteLevel{});
+    fused_ = true;
+  } else if (type == "ByteFallback") {
+    INGOT_TRY(place.is_object_with({"type"}));
+    steps_.emplace_back(ByteFallback{});
+  } else if (type == "Replace") {
+    INGOT_TRY(place.is_object_with({"type", "pattern", "content"}));
+    INGOT_ASSIGN(std::string from, read_string_pattern(place["pattern"]));
+    INGOT_ASSIGN(std::string to, place["content"].string());
+    steps_.emplace_back(Replace{std::move(from), std::move(to)});
+  } else {
+    return place["type"].unsupported(
+        fmt::format("the decoder {} (known: ByteLevel, Replace, ByteFallback, Fuse, Strip, Sequence)", describe(type)));
+  }
+  return {};
+}
+
+Result<Decoder> Decoder::read(const JsonPlace& place) {
+  if (place.is_null()) return place.unsupported("no decoder (null)");
+  Decoder decoder;
+  INGOT_TRY(decoder.add(place, 0));
+  return decoder;
+}
+
+std::string Decoder::token_bytes(std::string_view token) const {
+  std::string current(token);
+  for (const auto& step : steps_) {
+    current =
+        std::visit(Overloaded{[&](const ByteLevel&) { return alphabet_to_bytes(current).value_or(current); },
+                              [&](const ByteFallback&) {
+                                const int byte = fallback_byte(current);
+                                return byte < 0 ? current : std::string(1, static_cast<char>(byte));
+                              },
+                              [&](const Replace& replace) { return replace_all(current, replace.from, replace.to); },
+                              [&](const Strip& rule) { return strip(current, rule); }},
+                   step);
+  }
+  return current;
+}
+
+}  // namespace ingot

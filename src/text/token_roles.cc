@@ -1,0 +1,56 @@
+// Which token is BOS and which EOS: what the configuration files of a model directory say.
+#include "base/files.h"
+#include "text/tokenizer_json.h"
+
+namespace ingot {
+namespace {
+
+// The file as JSON, null where it does not exist.
+Result<Json> read_optional(const fs::path& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return Json();
+  INGOT_ASSIGN(const std::string text, read_file(path));
+  Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return input_error("{}: expected a JSON object", path.string());
+  return json;
+}
+
+// tokenizer_config.json: "bos_token" is a string, an object with "content", or null.
+Status by_name(const JsonPlace& place, const TokenizerParts& parts, std::optional<TokenId>& role) {
+  if (place.is_null()) return {};
+  INGOT_ASSIGN(const std::string name, (place.value().is_object() ? place["content"] : place).string());
+  for (TokenId id = 0; id < parts.vocabulary.size(); ++id) {
+    if (!parts.vocabulary.contains(id) || parts.vocabulary.text(id) != name) continue;
+    role = id;
+    return {};
+  }
+  return place.expected("a token of the vocabulary");
+}
+
+// generation_config.json: "eos_token_id" is an id, a list of ids of which the first counts, or null.
+Status by_id(const JsonPlace& place, const TokenizerParts& parts, std::optional<TokenId>& role) {
+  if (place.is_null() || (place.value().is_array() && place.value().empty())) return {};
+  const JsonPlace first = place.value().is_array() ? place[size_t{0}] : place;
+  INGOT_ASSIGN(const int64_t id, first.integer(0, kMostTokens - 1));
+  if (!parts.vocabulary.contains(static_cast<TokenId>(id)))
+    return first.expected("the id of a token of the vocabulary");
+  role = static_cast<TokenId>(id);
+  return {};
+}
+
+}  // namespace
+
+Status read_token_roles(const std::string& directory, TokenizerParts& parts) {
+  const fs::path names_path = fs::path(directory) / "tokenizer_config.json";
+  const fs::path ids_path = fs::path(directory) / "generation_config.json";
+  INGOT_ASSIGN(const Json names, read_optional(names_path));
+  INGOT_ASSIGN(const Json ids, read_optional(ids_path));
+  const JsonPlace name_place(names, names_path.string(), ""), id_place(ids, ids_path.string(), "");
+  // A name in the tokenizer's own configuration outranks an id in the generation's.
+  INGOT_TRY(by_id(id_place["bos_token_id"], parts, parts.bos));
+  INGOT_TRY(by_id(id_place["eos_token_id"], parts, parts.eos));
+  INGOT_TRY(by_name(name_place["bos_token"], parts, parts.bos));
+  return by_name(name_place["eos_token"], parts, parts.eos);
+}
+
+}  // namespace ingot

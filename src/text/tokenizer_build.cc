@@ -1,0 +1,269 @@
+// From the parts of a tokenizer.json to a tokenizer, checking each against the others.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "text/byte_alphabet.h"
+#include "text/tokenizer_json.h"
+
+namespace ingot {
+namespace {
+
+using Ids = std::unordered_map<std::string_view, TokenId>;
+
+std::string in_quotes(std::string_view text) {
+  return describe(Json(std::string(text)));
+}
+
+class Builder {
+ public:
+  Builder(const TokenizerFile& file, std::string_view source)
+      : file_(file),
+        source_(source),
+        top_(file.document, source_, ""),
+        model_(top_["model"]),
+        parts_(std::make_shared<TokenizerParts>()) {}
+
+  Result<std::shared_ptr<TokenizerParts>> build() {
+    INGOT_TRY(check_head());
+    INGOT_ASSIGN(parts_->normalizer, Normalizer::read(top_["normalizer"]));
+    INGOT_ASSIGN(parts_->pre_tokenizer, PreTokenizer::read(top_["pre_tokenizer"]));
+    INGOT_ASSIGN(parts_->decoder, Decoder::read(top_["decoder"]));
+    INGOT_TRY(collect_ids());
+    INGOT_TRY(fill_vocabulary());
+    INGOT_ASSIGN(parts_->post_processor, PostProcessor::read(top_["post_processor"], parts_->vocabulary));
+    INGOT_TRY(read_options());
+    INGOT_TRY(read_merges());
+    make_model();
+    keep_stages();
+    name_roles();
+    parts_->fingerprint = fingerprint();
+    return parts_;
+  }
+
+ private:
+  Status check_head() {
+    INGOT_TRY(top_.is_object_with({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
+                                   "post_processor", "decoder", "model"}));
+    if (!top_["version"].is_null() && top_["version"].value() != "1.0") return top_["version"].expected("\"1.0\"");
+    for (const char* key : {"truncation", "padding"}) {
+      if (!top_[key].is_null()) return top_[key].unsupported("cutting or padding texts (set it to null)");
+    }
+    if (model_.value().is_object() && !model_["type"].is_null()) {  // older files do not name it
+      INGOT_ASSIGN(const std::string type, model_.type());
+      if (type != "BPE") return model_["type"].unsupported(fmt::format("the model {} (known: BPE)", describe(type)));
+    }
+    INGOT_TRY(model_.is_object_with({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                                     "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
+    for (const char* key : {"vocab", "merges"}) {  // what was well-formed is in file_
+      if (!model_[key].is_null())
+        return model_[key].expected(key == std::string_view("vocab") ? "an object" : "an array");
+    }
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!model_[key].is_null() && model_[key].value() != "")
+        return model_[key].unsupported("a prefix or suffix of tokens");
+    }
+    const Json& dropout = model_["dropout"].value();
+    if (!dropout.is_null() && dropout != 0) return model_["dropout"].unsupported("BPE dropout");
+    return {};
+  }
+
+  // Every token's id, each text and each id once.
+  Status collect_ids() {
+    ids_.reserve(file_.vocabulary.size());
+    for (const auto& [text, id] : file_.vocabulary) {
+      if (!ids_.emplace(text, static_cast<TokenId>(id)).second)
+        return input_error("{}: model.vocab: the token {} stands twice", source_, in_quotes(text));
+      size_ = std::max(size_, id + 1);
+    }
+    INGOT_ASSIGN(added_, read_added_tokens(top_["added_tokens"]));
+    for (const AddedToken& token : added_) size_ = std::max(size_, int64_t{token.id} + 1);
+    owners_.resize(static_cast<size_t>(size_));
+    for (const auto& [text, id] : file_.vocabulary) {
+      std::string_view& owner = owners_[static_cast<size_t>(id)];
+      if (owner.data() != nullptr) {
+        return input_error("{}: model.vocab: the id {} belongs to both {} and {}", source_, id, in_quotes(owner),
+                           in_quotes(text));
+      }
+      owner = text;
+    }
+    std::unordered_set<std::string_view> contents;
+    for (size_t i = 0; i < added_.size(); ++i) {
+      const AddedToken& token = added_[i];
+      const JsonPlace place = top_["added_tokens"][i];
+      if (!contents.insert(token.content).second)
+        return place.wrong(fmt::format("the token {} stands twice", in_quotes(token.content)));
+      const auto known = ids_.find(token.content);
+      if (known != ids_.end() && known->second != token.id) {
+        return place.wrong(fmt::format("the token {} has id {} here and {} elsewhere", in_quotes(token.content),
+                                       token.id, known->second));
+      }
+      std::string_view& owner = owners_[static_cast<size_t>(token.id)];
+      if (owner.data() != nullptr && owner != token.content) {
+        return place.wrong(
+            fmt::format("the id {} belongs to both {} and {}", token.id, in_quotes(owner), in_quotes(token.content)));
+      }
+      owner = token.content;
+    }
+    return {};
+  }
+
+  Status fill_vocabulary() {
+    parts_->vocabulary = Vocabulary(size_);
+    for (const auto& [text, id] : file_.vocabulary) {
+      parts_->model_ids.push_back(static_cast<TokenId>(id));
+      parts_->vocabulary.set(static_cast<TokenId>(id), text, parts_->decoder.token_bytes(text), false);
+    }
+    std::sort(parts_->model_ids.begin(), parts_->model_ids.end());
+    // An added token is found in the text as it is written there, so that is what it stands for, unless it was the
+    // normalized text that it was found in.
+    for (const AddedToken& token : added_) {
+      const bool verbatim = !token.normalized || parts_->normalizer.empty();
+      parts_->vocabulary.set(token.id, token.content,
+                             verbatim ? token.content : parts_->decoder.token_bytes(token.content), token.special);
+    }
+    parts_->added = AddedTokens(added_, parts_->normalizer);
+    return {};
+  }
+
+  Status read_options() {
+    auto& options = parts_->bpe;
+    options.byte_level = parts_->pre_tokenizer.byte_level();
+    INGOT_ASSIGN(options.ignore_merges, model_["ignore_merges"].boolean_or(false));
+    INGOT_ASSIGN(options.byte_fallback, model_["byte_fallback"].boolean_or(false));
+    INGOT_ASSIGN(options.fuse_unk, model_["fuse_unk"].boolean_or(false));
+    if (!model_["unk_token"].is_null()) {
+      INGOT_ASSIGN(const std::string unk, model_["unk_token"].string());
+      const auto known = ids_.find(unk);
+      if (known == ids_.end() && !unk.empty()) return model_["unk_token"].expected("a token of model.vocab");
+      if (known != ids_.end()) options.unk = known->second;
+    }
+    return {};
+  }
+
+  Status read_merges() {
+    std::unordered_set<uint64_t> seen;
+    seen.reserve(file_.merges.size());
+    std::string merged;
+    for (size_t i = 0; i < file_.merges.size(); ++i) {
+      const auto& [left, right] = file_.merges[i];
+      merged = left + right;
+      const std::array<std::string_view, 3> texts{left, right, merged};
+      std::array<TokenId, 3> ids{};
+      for (size_t k = 0; k < 3; ++k) {
+        const auto known = ids_.find(texts[k]);
+        if (known == ids_.end()) {
+          return input_error("{}: model.merges[{}]: {} and {} need the token {}, which model.vocab lacks", source_, i,
+                             in_quotes(left), in_quotes(right), in_quotes(texts[k]));
+        }
+        ids[k] = known->second;
+      }
+      if (!seen.insert(static_cast<uint64_t>(ids[0]) << 32 | static_cast<uint32_t>(ids[1])).second) {
+        return input_error("{}: model.merges[{}]: {} and {} stand twice", source_, i, in_quotes(left),
+                           in_quotes(right));
+      }
+      parts_->merges.push_back({ids[0], ids[1], ids[2]});
+    }
+    return {};
+  }
+
+  void make_model() {
+    std::vector<std::pair<std::string_view, TokenId>> tokens;
+    std::vector<std::string> bytes;
+    bytes.reserve(file_.vocabulary.size());  // views of its strings are kept
+    std::array<TokenId, 256> byte_tokens;
+    byte_tokens.fill(kNoToken);
+    for (const auto& [text, id] : file_.vocabulary) {
+      const auto token = static_cast<TokenId>(id);
+      if (const int byte = fallback_byte(text); byte >= 0) byte_tokens[static_cast<size_t>(byte)] = token;
+      if (parts_->vocabulary.special(token)) continue;  // special only where it was asked for, never by chance
+      if (!parts_->bpe.byte_level) {
+        tokens.emplace_back(text, token);
+      } else if (auto spelled = alphabet_to_bytes(text)) {
+        tokens.emplace_back(bytes.emplace_back(std::move(*spelled)), token);
+      }
+    }
+    warn_of_lost_bytes(tokens);
+    parts_->model = std::make_unique<BpeModel>(tokens, parts_->merges, byte_tokens, parts_->bpe);
+  }
+
+  void warn_of_lost_bytes(const std::vector<std::pair<std::string_view, TokenId>>& tokens) const {
+    if (!parts_->bpe.byte_level) return;
+    const auto single =
+        std::count_if(tokens.begin(), tokens.end(), [](const auto& token) { return token.first.size() == 1; });
+    if (single < 256) {
+      log_warning("{}: the vocabulary has {} of the 256 bytes; text with the others does not survive encoding", source_,
+                  single);
+    }
+  }
+
+  void keep_stages() {
+    parts_->stages = {top_["normalizer"].value().dump(), top_["pre_tokenizer"].value().dump(),
+                      top_["post_processor"].value().dump(), top_["decoder"].value().dump()};
+  }
+
+  void name_roles() {
+    const auto find = [&](std::initializer_list<std::string_view> names) -> std::optional<TokenId> {
+      for (const std::string_view name : names) {
+        for (const AddedToken& token : added_) {
+          if (token.special && token.content == name) return token.id;
+        }
+      }
+      return std::nullopt;
+    };
+    parts_->eos = find({"</s>", "<|endoftext|>", "<|end_of_text|>", "<eos>", "<|im_end|>"});
+    parts_->bos = find({"<s>", "<|begin_of_text|>", "<bos>", "<|endoftext|>"});
+  }
+
+  uint64_t fingerprint() const {
+    std::string text =
+        fmt::format("{}\n{}\n{}\n{}\n{} {} {} {} {}\n", parts_->stages.normalizer, parts_->stages.pre_tokenizer,
+                    parts_->stages.post_processor, parts_->stages.decoder, parts_->bpe.byte_level,
+                    parts_->bpe.ignore_merges, parts_->bpe.byte_fallback, parts_->bpe.fuse_unk, parts_->bpe.unk);
+    const auto add_number = [&](int64_t number) {
+      for (int i = 0; i < 8; ++i) text.push_back(static_cast<char>(number >> (8 * i)));
+    };
+    const auto add_text = [&](std::string_view part) {
+      add_number(static_cast<int64_t>(part.size()));
+      text += part;
+    };
+    for (const TokenId id : parts_->model_ids) {
+      add_number(id);
+      add_text(parts_->vocabulary.text(id));
+    }
+    for (const BpeMerge& merge : parts_->merges) {
+      add_number(merge.left);
+      add_number(merge.right);
+    }
+    std::map<TokenId, const AddedToken*> by_id;
+    for (const AddedToken& token : added_) by_id[token.id] = &token;
+    for (const auto& [id, token] : by_id) {
+      add_number(id);
+      add_text(token->content);
+      for (const bool flag : {token->special, token->single_word, token->lstrip, token->rstrip, token->normalized})
+        text.push_back(flag ? 1 : 0);
+    }
+    return hash_bytes(text);
+  }
+
+  const TokenizerFile& file_;
+  std::string source_;
+  JsonPlace top_, model_;
+  std::shared_ptr<TokenizerParts> parts_;
+  Ids ids_;  // of model.vocab; views of file_
+  std::vector<AddedToken> added_;
+  std::vector<std::string_view> owners_;  // by id
+  int64_t size_ = 0;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<TokenizerParts>> build_tokenizer(const TokenizerFile& file, std::string_view source_name) {
+  return Builder(file, source_name).build();
+}
+
+}  // namespace ingot

@@ -1,0 +1,172 @@
+// Parsing: one pass over the text that keeps the vocabulary and the merges out of the document tree.
+#include "text/tokenizer_json.h"
+
+namespace ingot {
+namespace {
+
+constexpr size_t kMostNested = 64;
+
+class Handler final : public nlohmann::json_sax<Json> {
+ public:
+  explicit Handler(TokenizerFile& file) : file_(file) {}
+
+  bool null() override { return value(nullptr); }
+  bool boolean(bool flag) override { return value(flag); }
+  bool number_integer(int64_t number) override {
+    return integer(number, number >= 0 ? static_cast<uint64_t>(number) : UINT64_MAX);
+  }
+  bool number_unsigned(uint64_t number) override { return integer(number, number); }
+  bool number_float(double number, const std::string&) override { return value(number); }
+  bool binary(binary_t&) override { return fail("binary values are not JSON"); }
+
+  bool string(std::string& text) override {
+    if (area_ == Area::merges) return merge_text(text);
+    return value(text);
+  }
+
+  bool start_object(size_t) override {
+    if (area_ == Area::vocabulary) return fail("model.vocab: expected an id, found an object");
+    if (area_ == Area::merges)
+      return fail(fmt::format("model.merges[{}]: expected \"a b\" or [\"a\", \"b\"]", file_.merges.size()));
+    if (at("vocab")) {
+      area_ = Area::vocabulary;
+      return true;
+    }
+    return open(Json::object());
+  }
+  bool end_object() override {
+    if (area_ == Area::vocabulary) {
+      area_ = Area::document;
+      return true;
+    }
+    return close();
+  }
+  bool start_array(size_t) override {
+    if (area_ == Area::vocabulary) return fail("model.vocab: expected an id, found an array");
+    if (area_ == Area::merges) {
+      if (in_pair_)
+        return fail(fmt::format("model.merges[{}]: expected \"a b\" or [\"a\", \"b\"]", file_.merges.size()));
+      in_pair_ = true;
+      pair_.clear();
+      return true;
+    }
+    if (at("merges")) {
+      area_ = Area::merges;
+      return true;
+    }
+    return open(Json::array());
+  }
+  bool end_array() override {
+    if (area_ != Area::merges) return close();
+    if (!in_pair_) {
+      area_ = Area::document;
+      return true;
+    }
+    in_pair_ = false;
+    if (pair_.size() != 2)
+      return fail(fmt::format("model.merges[{}]: expected two strings, found {}", file_.merges.size(), pair_.size()));
+    file_.merges.emplace_back(std::move(pair_[0]), std::move(pair_[1]));
+    return true;
+  }
+  bool key(std::string& name) override {
+    if (area_ == Area::vocabulary) {
+      token_ = std::move(name);
+      return true;
+    }
+    if (stack_.back()->contains(name)) return fail(fmt::format("the key '{}' stands twice in one object", name));
+    key_ = name;
+    return true;
+  }
+  bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& problem) override {
+    std::string_view what = problem.what();
+    if (const size_t head = what.find("] "); head != std::string_view::npos) what.remove_prefix(head + 2);
+    return fail(fmt::format("not valid JSON at byte {}: {}", position, what));
+  }
+
+  const std::string& problem() const { return problem_; }
+
+ private:
+  enum class Area { document, vocabulary, merges };
+
+  bool fail(std::string what) {
+    if (problem_.empty()) problem_ = std::move(what);
+    return false;
+  }
+  // Whether the value that comes is the key `name` of "model".
+  bool at(std::string_view name) const {
+    return stack_.size() == 2 && stack_[1]->is_object() && key_ == name && in_model_;
+  }
+  Json* place(Json value) {
+    if (stack_.empty()) {
+      file_.document = std::move(value);
+      return &file_.document;
+    }
+    Json& parent = *stack_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+      return &parent.back();
+    }
+    return &(parent[key_] = std::move(value));
+  }
+  bool open(Json container) {
+    if (stack_.size() == kMostNested) return fail(fmt::format("nested deeper than {} levels", kMostNested));
+    if (stack_.size() == 1) in_model_ = stack_[0]->is_object() && key_ == "model";
+    stack_.push_back(place(std::move(container)));
+    return true;
+  }
+  bool close() {
+    stack_.pop_back();
+    return true;
+  }
+  bool integer(Json number, uint64_t as_id) {
+    if (area_ != Area::vocabulary) return value(std::move(number));
+    if (as_id >= static_cast<uint64_t>(kMostTokens)) {
+      return fail(fmt::format("model.vocab[{}]: expected an id from 0 to {}, found {}", Json(token_).dump(),
+                              kMostTokens - 1, number.dump()));
+    }
+    file_.vocabulary.emplace_back(std::move(token_), static_cast<int64_t>(as_id));
+    return true;
+  }
+  bool value(Json value) {
+    if (area_ == Area::vocabulary)
+      return fail(fmt::format("model.vocab[{}]: expected an id, found {}", Json(token_).dump(), describe(value)));
+    if (area_ == Area::merges) {
+      return fail(fmt::format("model.merges[{}]: expected \"a b\" or [\"a\", \"b\"], found {}", file_.merges.size(),
+                              describe(value)));
+    }
+    place(std::move(value));
+    return true;
+  }
+  bool merge_text(std::string& text) {
+    if (in_pair_) {
+      pair_.push_back(std::move(text));
+      return true;
+    }
+    const size_t space = text.find(' ');
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+      return fail(fmt::format("model.merges[{}]: expected two tokens with one space between them, found {}",
+                              file_.merges.size(), describe(text)));
+    }
+    file_.merges.emplace_back(text.substr(0, space), text.substr(space + 1));
+    return true;
+  }
+
+  TokenizerFile& file_;
+  std::vector<Json*> stack_;  // the open containers; an element's address holds while its parent grows no further
+  std::string key_, token_;
+  std::vector<std::string> pair_;
+  Area area_ = Area::document;
+  bool in_model_ = false, in_pair_ = false;
+  std::string problem_;
+};
+
+}  // namespace
+
+Result<TokenizerFile> read_tokenizer_file(std::string_view json, std::string_view source_name) {
+  TokenizerFile file;
+  Handler handler(file);
+  if (!Json::sax_parse(json, &handler)) return input_error("{}: {}", source_name, handler.problem());
+  return file;
+}
+
+}  // namespace ingot

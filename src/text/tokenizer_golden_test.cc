@@ -1,0 +1,84 @@
+// Ids that others' tokenizers gave.
+#include <gtest/gtest.h>
+
+#include "text/text_test_util.h"
+
+namespace ingot {
+namespace {
+
+void expect_golden(const std::string& folder) {
+  const fs::path path = test::shared_data(folder);
+  if (path.empty()) return;
+  const auto tokenizer = Tokenizer::load(path);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const auto golden = read_file(path / "golden.json");
+  ASSERT_TRUE(golden.ok());
+  const Json cases = Json::parse(*golden);
+  ASSERT_GE(cases.size(), 40u);
+  for (const Json& example : cases) {
+    const auto text = example["text"].get<std::string>();
+    const auto ids = tokenizer->encode(text);
+    EXPECT_EQ(ids, example["ids"].get<std::vector<TokenId>>()) << text;
+    EXPECT_EQ(tokenizer->decode(ids), text);
+  }
+}
+
+TEST(Golden, Gpt2) {
+  expect_golden("tokenizers/gpt2");
+}
+TEST(Golden, Llama3) {
+  expect_golden("tokenizers/llama3");
+}
+
+TEST(Golden, Gpt2EndOfTextIsPlainTextUnlessAskedFor) {
+  const fs::path path = test::shared_data("tokenizers/gpt2");
+  if (path.empty()) return;
+  const auto tokenizer = Tokenizer::load(path);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_EQ(tokenizer->encode("<|endoftext|>"), (std::vector<TokenId>{27, 91, 437, 1659, 5239, 91, 29}));
+  EXPECT_EQ(tokenizer->encode("<|endoftext|>", {.parse_special = true}), (std::vector<TokenId>{50256}));
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{50256}), "<|endoftext|>");
+  EXPECT_EQ(tokenizer->decode(std::vector<TokenId>{50256}, true), "");
+  EXPECT_EQ(tokenizer->vocab_size(), 50257);
+  EXPECT_EQ(tokenizer->eos_id(), 50256);
+  const std::string spaced = "a <|endoftext|>  b\n";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(spaced, {.parse_special = true})), spaced);
+}
+
+TEST(Golden, Stories260kDecodesItsContinuation) {
+  const fs::path path = test::shared_data("stories260k");
+  if (path.empty()) return;
+  const auto tokenizer = Tokenizer::load(path);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const auto file = read_file(path / "golden.json");
+  ASSERT_TRUE(file.ok());
+  const Json golden = Json::parse(*file);
+  const auto ids = golden["greedy_ids"].get<std::vector<TokenId>>();
+  const auto text = golden["greedy_text"].get<std::string>();
+  EXPECT_EQ(tokenizer->decode(ids, true), text);
+  EXPECT_EQ(tokenizer->encode(text, {.add_special = true}), ids);
+  EXPECT_EQ(tokenizer->bos_id(), 1);
+  EXPECT_EQ(tokenizer->eos_id(), 2);
+  EXPECT_EQ(tokenizer->encode("</s>", {.parse_special = true}), std::vector<TokenId>{2});
+  const std::string odd = "caf\xC3\xA9 \xF0\x9F\xA6\x99 \xFF  two";
+  EXPECT_EQ(tokenizer->decode(tokenizer->encode(odd)), odd);
+}
+
+TEST(Golden, SharedTokenizersSurviveSaving) {
+  for (const char* name : {"tokenizers/gpt2", "tokenizers/llama3", "stories260k"}) {
+    const fs::path path = test::shared_data(name);
+    if (path.empty()) continue;
+    const auto tokenizer = Tokenizer::load(path / "tokenizer.json");
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+    const std::string json = tokenizer->to_json();
+    const auto again = Tokenizer::parse(json, "saved");
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    EXPECT_EQ(again->fingerprint(), tokenizer->fingerprint());
+    EXPECT_EQ(again->to_json(), json);
+    const std::string text = "Hello, world! It's 2024 \xF0\x9F\xA6\x99";
+    EXPECT_EQ(again->encode(text), tokenizer->encode(text));
+  }
+}
+
+}  // namespace
+}  // namespace ingot
