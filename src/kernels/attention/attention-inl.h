@@ -26,42 +26,6 @@ constexpr int64_t padded(int64_t columns) {
   return panels_of(columns) * kPanelColumns;
 }
 
-// The keys that each query of a tile sees: first[i] <= j <= query_begin + i.
-struct Sight {
-  int64_t begin = 0, end = 0;  // the tile's queries
-  int32_t first[kQueryTile];
-
-  int64_t queries() const { return end - begin; }
-  int64_t panels() const { return panels_of(queries()); }
-  // The queries of one panel, as positions.
-  int64_t panel_begin(int64_t panel) const { return begin + panel * kPanelColumns; }
-  int64_t panel_end(int64_t panel) const { return std::min(end, panel_begin(panel) + kPanelColumns); }
-  int32_t lowest(int64_t from, int64_t to) const { return *std::min_element(first + from - begin, first + to - begin); }
-  int32_t highest(int64_t from, int64_t to) const {
-    return *std::max_element(first + from - begin, first + to - begin);
-  }
-  // Whether a query in [from, to) sees a key in [key_begin, key_end).
-  bool sees(int64_t from, int64_t to, int64_t key_begin, int64_t key_end) const {
-    for (int64_t i = from; i < to; ++i) {
-      if (std::max<int64_t>(first[i - begin], key_begin) <= std::min(i, key_end - 1)) return true;
-    }
-    return false;
-  }
-};
-
-inline void fill_sight(const AttentionShape& shape, int64_t batch, int64_t begin, int64_t end,
-                       const int32_t* segment_start, Sight& sight) {
-  sight.begin = begin;
-  sight.end = end;
-  for (int64_t i = begin; i < end; ++i) {
-    int64_t first = segment_start != nullptr ? std::max(segment_start[batch * shape.tokens + i], 0) : 0;
-    if (shape.window > 0) first = std::max(first, i - shape.window + 1);
-    sight.first[i - begin] = static_cast<int32_t>(first);
-  }
-  for (int64_t i = end; i < begin + kQueryTile; ++i)
-    sight.first[i - begin] = 0;  // lanes that are computed and not used
-}
-
 // Panels [dim, kPanelColumns] of transposed, scaled queries.
 HWY_INLINE void pack_queries(int64_t queries, int64_t dim, const float* q, int64_t stride, float scale, float* panels) {
   for (int64_t begin = 0; begin < queries; begin += kPanelColumns) {
@@ -104,14 +68,15 @@ HWY_INLINE void mask_scores(const Sight& sight, int64_t panel, int64_t key_begin
 }
 
 // Random words of one panel's queries for the keys [key_begin, key_begin + keys), transposed to [keys, kPanelColumns].
-inline void draw_panel(const AttentionShape& shape, const AttentionTile& tile, const AttentionDropout& dropout,
-                       int64_t query_begin, int64_t query_end, int64_t key_begin, int64_t keys, uint32_t* words) {
+inline void draw_panel(const Sight& sight, const DropoutPlace& dropout, int64_t panel, int64_t key_begin, int64_t keys,
+                       uint32_t* words) {
   static_assert(kKeyBlock <= kDropoutChunk);
   uint32_t buffer[kDropoutBits];
-  for (int64_t i = query_begin; i < query_end; ++i) {
-    const int64_t row = ((tile.batch * shape.heads + tile.head) * shape.tokens + i) * shape.tokens;
-    const uint32_t* bits = draw_bits(dropout.key, dropout.counter, row + key_begin, keys, buffer);
-    for (int64_t j = 0; j < keys; ++j) words[j * kPanelColumns + (i - query_begin)] = bits[j];
+  for (int64_t i = sight.panel_begin(panel); i < sight.panel_end(panel); ++i) {
+    const int64_t first = dropout.first + (i - sight.begin) * dropout.stride + key_begin;
+    const uint32_t* bits = draw_bits(dropout.key, dropout.counter, first, keys, buffer);
+    uint32_t* column = words + (i - sight.panel_begin(panel));
+    for (int64_t j = 0; j < keys; ++j) column[j * kPanelColumns] = bits[j];
   }
 }
 

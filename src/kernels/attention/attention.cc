@@ -40,7 +40,51 @@ Status check(const AttentionShape& s) {
   return {};
 }
 
+// Where one tile is in the tensors.
+struct Place {
+  int64_t batch = 0, head = 0, begin = 0, end = 0;
+  int64_t out(const AttentionShape& s) const {
+    return (batch * s.tokens + begin) * s.out_row_stride + head * s.head_dim;
+  }
+  int64_t q(const AttentionShape& s) const { return (batch * s.tokens + begin) * s.q_row_stride + head * s.head_dim; }
+  int64_t lse(const AttentionShape& s) const { return (batch * s.heads + head) * s.tokens + begin; }
+};
+
+AttentionTile tile_at(const AttentionShape& s, const Place& place, const AttentionInputs& inputs) {
+  const int64_t first_token = place.batch * s.tokens, dim = s.head_dim;
+  const int64_t kv_head = place.head / (s.heads / s.kv_heads);
+  AttentionTile tile;
+  const int32_t* starts = inputs.segment_start;
+  tile.sight =
+      sight_of(place.begin, place.end, s.window, starts == nullptr ? starts : starts + first_token + place.begin);
+  tile.dim = dim;
+  tile.scale = s.scale;
+  tile.q = inputs.q + place.q(s);
+  tile.k = inputs.k + first_token * s.k_row_stride + kv_head * dim;
+  tile.v = inputs.v + first_token * s.v_row_stride + kv_head * dim;
+  tile.q_stride = s.q_row_stride;
+  tile.k_stride = s.k_row_stride;
+  tile.v_stride = s.v_row_stride;
+  tile.out_stride = s.out_row_stride;
+  tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, place.lse(s) * s.tokens, s.tokens};
+  return tile;
+}
+
 }  // namespace
+
+Sight sight_of(int64_t begin, int64_t end, int64_t window, const int32_t* segment_start) {
+  Sight sight;
+  sight.begin = begin;
+  sight.end = end;
+  for (int64_t i = begin; i < end; ++i) {
+    int64_t first = segment_start != nullptr ? std::max(segment_start[i - begin], 0) : 0;
+    if (window > 0) first = std::max(first, i - window + 1);
+    sight.first[i - begin] = static_cast<int32_t>(first);
+  }
+  // Lanes beyond the end are computed and not used.
+  std::fill(sight.first + (end - begin), sight.first + kQueryTile, 0);
+  return sight;
+}
 
 struct AttentionForward::Impl {
   AttentionShape shape;
@@ -66,7 +110,7 @@ int64_t AttentionForward::tiles() const {
 }
 
 size_t AttentionForward::scratch_bytes() const {
-  return attention_forward_scratch_bytes(impl_->shape);
+  return attention_forward_scratch_bytes(impl_->shape.head_dim);
 }
 
 void AttentionForward::run(int64_t index, const AttentionInputs& inputs, float* out, float* lse, int,
@@ -76,8 +120,11 @@ void AttentionForward::run(int64_t index, const AttentionInputs& inputs, float* 
   const int64_t per_head = query_tiles_of(s.tokens), unit = index / per_head;
   // The last queries of a head see the most keys and go first: short tiles at the end even out the threads.
   const int64_t begin = (per_head - 1 - index % per_head) * kQueryTile;
-  const AttentionTile tile{unit / s.heads, unit % s.heads, begin, std::min(s.tokens, begin + kQueryTile)};
-  run_attention_forward(s, tile, inputs, out, lse, reinterpret_cast<float*>(scratch));
+  const Place place{unit / s.heads, unit % s.heads, begin, std::min(s.tokens, begin + kQueryTile)};
+  AttentionTile tile = tile_at(s, place, inputs);
+  tile.out = out + place.out(s);
+  if (s.need_lse) tile.lse = lse + place.lse(s);
+  run_attention_forward(tile, reinterpret_cast<float*>(scratch));
 }
 
 struct AttentionBackward::Impl {
@@ -128,7 +175,7 @@ int64_t AttentionBackward::tiles(int stage) const {
 }
 
 size_t AttentionBackward::scratch_bytes() const {
-  return attention_backward_scratch_bytes(impl_->shape);
+  return attention_backward_scratch_bytes(impl_->shape.head_dim);
 }
 
 size_t AttentionBackward::workspace_bytes() const {
@@ -149,20 +196,28 @@ void AttentionBackward::run(int stage, int64_t index, const AttentionInputs& inp
   if (stage == 0) {
     // The last part sees all keys and writes dk and dv themselves; the others' sums are added to them in the next
     // stage.
-    AttentionBackwardUnit work{batch,
-                               kv_head,
-                               impl_->edges[static_cast<size_t>(piece)],
-                               impl_->edges[static_cast<size_t>(piece) + 1],
+    const auto tile = [&](int64_t head, int64_t begin, int64_t end) -> AttentionGradientTile {
+      const Place place{batch, head, begin, end};
+      return {tile_at(s, place, inputs), out + place.out(s), lse + place.lse(s), dout + place.out(s),
+              gradients.dq + place.q(s)};
+    };
+    const auto at = static_cast<size_t>(piece);
+    const int64_t group = s.heads / s.kv_heads;
+    AttentionBackwardUnit work{kv_head * group,
+                               (kv_head + 1) * group,
+                               impl_->edges[at],
+                               impl_->edges[at + 1],
                                dk,
                                dv,
                                s.k_row_stride,
-                               s.v_row_stride};
+                               s.v_row_stride,
+                               tile};
     if (piece + 1 < impl_->parts) {
       work.dk = impl_->sums(workspace, unit, piece + 1);
       work.dv = work.dk + s.tokens * s.head_dim;
       work.dk_stride = work.dv_stride = s.head_dim;
     }
-    run_attention_backward(s, work, inputs, out, lse, dout, gradients.dq, reinterpret_cast<float*>(scratch));
+    run_attention_backward(work, s.head_dim, reinterpret_cast<float*>(scratch));
     return;
   }
   const int64_t begin = piece * kSumRows;

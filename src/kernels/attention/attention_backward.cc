@@ -21,10 +21,8 @@ struct BackwardScratch {
   uint32_t* words;      // [keys, kPanelColumns]
 };
 
-constexpr int64_t kWordsSpare = 64;  // random words are read by whole vectors
-
-HWY_INLINE BackwardScratch slice(const AttentionShape& shape, float* scratch) {
-  const int64_t dim = shape.head_dim, width = padded(dim);
+HWY_INLINE BackwardScratch slice(int64_t dim, float* scratch) {
+  const int64_t width = padded(dim);
   BackwardScratch s;
   s.query_rows = scratch;
   s.dout_rows = s.query_rows + kQueryTile * width;
@@ -62,13 +60,13 @@ HWY_INLINE void softmax_gradient(int64_t keys, const float* lse, const float* de
   }
 }
 
-// One block of keys [key_begin, key_end) against the tile of `sight`. dk and dv are at key_begin.
-HWY_INLINE void backward_block(const AttentionShape& shape, const AttentionTile& tile, const AttentionInputs& inputs,
-                               const Sight& sight, const float* lse, const float* delta, int64_t key_begin,
-                               int64_t key_end, const float* k, const float* v, const AttentionBackwardUnit& unit,
-                               const BackwardScratch& s) {
-  const int64_t dim = shape.head_dim, width = padded(dim), keys = key_end - key_begin, queries = sight.queries();
-  pack_columns(keys, dim, k, shape.k_row_stride, shape.scale, s.key_rows);
+// One block of keys [key_begin, key_end) against a tile of queries.
+HWY_INLINE void backward_block(const AttentionTile& tile, const float* log_sum, const float* delta, int64_t key_begin,
+                               int64_t key_end, const AttentionBackwardUnit& unit, const BackwardScratch& s) {
+  const Sight& sight = tile.sight;
+  const int64_t dim = tile.dim, width = padded(dim), keys = key_end - key_begin, queries = sight.queries();
+  const float *k = tile.k + key_begin * tile.k_stride, *v = tile.v + key_begin * tile.v_stride;
+  pack_columns(keys, dim, k, tile.k_stride, tile.scale, s.key_rows);
   for (int64_t panel = 0; panel < sight.panels(); ++panel) {
     const int64_t from = sight.panel_begin(panel), to = sight.panel_end(panel), column = panel * kPanelColumns;
     float* weights = s.weights + column;
@@ -79,13 +77,13 @@ HWY_INLINE void backward_block(const AttentionShape& shape, const AttentionTile&
       std::fill_n(dscores + j * kQueryTile, kPanelColumns, 0.0f);
     }
     if (seen == 0) continue;
-    gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, k, shape.k_row_stride, s.query_panels + column * dim, weights,
+    gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, k, tile.k_stride, s.query_panels + column * dim, weights,
                               kQueryTile, false);
-    gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, v, shape.v_row_stride, s.dout_panels + column * dim, dscores,
+    gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, v, tile.v_stride, s.dout_panels + column * dim, dscores,
                               kQueryTile, false);
     mask_scores(sight, panel, key_begin, seen, weights, kQueryTile);
-    if (shape.dropout_p > 0) draw_panel(shape, tile, inputs.dropout, from, to, key_begin, seen, s.words);
-    softmax_gradient(seen, lse + column, delta + column, shape.dropout_p, s.words, weights, dscores);
+    if (tile.dropout.p > 0) draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
+    softmax_gradient(seen, log_sum + column, delta + column, tile.dropout.p, s.words, weights, dscores);
     for (int64_t c = 0; c < width; c += kPanelColumns) {
       gemm_panel<LayoutA::columns>(to - from, kPanelColumns, seen, dscores, kQueryTile, s.key_rows + c * keys,
                                    s.dq + column * width + c, width, true);
@@ -93,73 +91,57 @@ HWY_INLINE void backward_block(const AttentionShape& shape, const AttentionTile&
   }
   // Keys from the tile's own queries on are seen by fewer of them: in short runs of keys, each from its first query.
   for (int64_t j = 0; j < keys; j += kPanelColumns) {
-    const int64_t count = std::min(kPanelColumns, keys - j);
-    const int64_t skip = std::max<int64_t>(0, key_begin + j - sight.begin);
+    const int64_t count = std::min(kPanelColumns, keys - j), key = key_begin + j;
+    const int64_t skip = std::max<int64_t>(0, key - sight.begin);
     for (int64_t c = 0; c < dim; c += kPanelColumns) {
       const int64_t columns = std::min(kPanelColumns, dim - c), from = skip * kPanelColumns + c * queries;
       gemm_panel<LayoutA::rows>(count, columns, queries - skip, s.weights + j * kQueryTile + skip, kQueryTile,
-                                s.dout_rows + from, unit.dv + (key_begin + j) * unit.dv_stride + c, unit.dv_stride,
-                                true);
+                                s.dout_rows + from, unit.dv + key * unit.dv_stride + c, unit.dv_stride, true);
       gemm_panel<LayoutA::rows>(count, columns, queries - skip, s.dscores + j * kQueryTile + skip, kQueryTile,
-                                s.query_rows + from, unit.dk + (key_begin + j) * unit.dk_stride + c, unit.dk_stride,
-                                true);
+                                s.query_rows + from, unit.dk + key * unit.dk_stride + c, unit.dk_stride, true);
     }
   }
 }
 
-HWY_INLINE void backward_tile(const AttentionShape& shape, const AttentionTile& tile, const AttentionInputs& inputs,
-                              const float* out, const float* lse, const float* dout, const AttentionBackwardUnit& unit,
-                              float* dq, const BackwardScratch& s) {
-  const int64_t dim = shape.head_dim, width = padded(dim), first_token = tile.batch * shape.tokens;
-  const int64_t out_offset = (first_token + tile.query_begin) * shape.out_row_stride + tile.head * dim;
-  const int64_t q_offset = (first_token + tile.query_begin) * shape.q_row_stride + tile.head * dim;
-  const float* k = inputs.k + first_token * shape.k_row_stride + unit.kv_head * dim;
-  const float* v = inputs.v + first_token * shape.v_row_stride + unit.kv_head * dim;
-  Sight sight;
-  fill_sight(shape, tile.batch, tile.query_begin, tile.query_end, inputs.segment_start, sight);
-  const int64_t queries = sight.queries();
-  pack_queries(queries, dim, inputs.q + q_offset, shape.q_row_stride, shape.scale, s.query_panels);
-  pack_queries(queries, dim, dout + out_offset, shape.out_row_stride, 1.0f, s.dout_panels);
-  pack_columns(queries, dim, inputs.q + q_offset, shape.q_row_stride, shape.scale, s.query_rows);
-  pack_columns(queries, dim, dout + out_offset, shape.out_row_stride, 1.0f, s.dout_rows);
+HWY_INLINE void backward_tile(const AttentionGradientTile& work, const AttentionBackwardUnit& unit,
+                              const BackwardScratch& s) {
+  const AttentionTile& tile = work.tile;
+  const Sight& sight = tile.sight;
+  const int64_t dim = tile.dim, width = padded(dim), queries = sight.queries();
+  pack_queries(queries, dim, tile.q, tile.q_stride, tile.scale, s.query_panels);
+  pack_queries(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_panels);
+  pack_columns(queries, dim, tile.q, tile.q_stride, tile.scale, s.query_rows);
+  pack_columns(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_rows);
   std::fill_n(s.dq, queries * width, 0.0f);
 
   float delta[kQueryTile] = {}, log_sum[kQueryTile] = {};
   for (int64_t i = 0; i < queries; ++i) {
-    const float* row = out + out_offset + i * shape.out_row_stride;
-    const float* drow = dout + out_offset + i * shape.out_row_stride;
+    const float *row = work.out + i * tile.out_stride, *drow = work.dout + i * tile.out_stride;
     delta[i] = sum_vectors(dim, [&](int64_t c, auto at) { return hn::Mul(at.load(row + c), at.load(drow + c)); });
     // A row that sees nothing has -infinity; any finite number leaves its masked weights 0.
-    const float stored = lse[(tile.batch * shape.heads + tile.head) * shape.tokens + tile.query_begin + i];
-    log_sum[i] = stored < kNoMaximum ? 0.0f : stored;
+    log_sum[i] = work.lse[i] < kNoMaximum ? 0.0f : work.lse[i];
   }
-
-  const int64_t all_begin = sight.lowest(tile.query_begin, tile.query_end);
-  for (int64_t key_begin = all_begin; key_begin < tile.query_end; key_begin += kKeyBlock) {
-    const int64_t key_end = std::min(tile.query_end, key_begin + kKeyBlock);
-    if (!sight.sees(tile.query_begin, tile.query_end, key_begin, key_end)) continue;
-    backward_block(shape, tile, inputs, sight, log_sum, delta, key_begin, key_end, k + key_begin * shape.k_row_stride,
-                   v + key_begin * shape.v_row_stride, unit, s);
+  for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
+    const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
+    if (sight.sees(sight.begin, sight.end, key_begin, key_end))
+      backward_block(tile, log_sum, delta, key_begin, key_end, unit, s);
   }
   for (int64_t i = 0; i < queries; ++i) {
     const float* from = s.dq + i * width;
-    float* to = dq + q_offset + i * shape.q_row_stride;
+    float* to = work.dq + i * tile.q_stride;
     for_vectors(dim, [&](int64_t c, auto at) { at.store(at.load(from + c), to + c); });
   }
 }
 
-void backward_unit(const AttentionShape& shape, const AttentionBackwardUnit& unit, const AttentionInputs& inputs,
-                   const float* out, const float* lse, const float* dout, float* dq, float* scratch) {
-  const BackwardScratch slices = slice(shape, scratch);
+void backward_unit(const AttentionBackwardUnit& unit, int64_t dim, float* scratch) {
+  const BackwardScratch slices = slice(dim, scratch);
   for (int64_t j = 0; j < unit.query_end; ++j) {
-    std::fill_n(unit.dk + j * unit.dk_stride, shape.head_dim, 0.0f);
-    std::fill_n(unit.dv + j * unit.dv_stride, shape.head_dim, 0.0f);
+    std::fill_n(unit.dk + j * unit.dk_stride, dim, 0.0f);
+    std::fill_n(unit.dv + j * unit.dv_stride, dim, 0.0f);
   }
-  const int64_t group = shape.heads / shape.kv_heads;
-  for (int64_t head = unit.kv_head * group; head < (unit.kv_head + 1) * group; ++head) {
+  for (int64_t head = unit.head_begin; head < unit.head_end; ++head) {
     for (int64_t begin = unit.query_begin; begin < unit.query_end; begin += kQueryTile) {
-      const AttentionTile tile{unit.batch, head, begin, std::min(unit.query_end, begin + kQueryTile)};
-      backward_tile(shape, tile, inputs, out, lse, dout, unit, dq, slices);
+      backward_tile(unit.tile_of(head, begin, std::min(unit.query_end, begin + kQueryTile)), unit, slices);
     }
   }
 }
@@ -183,17 +165,16 @@ HWY_EXPORT(backward_unit);
 HWY_EXPORT(add_all);
 }  // namespace
 
-size_t attention_backward_scratch_bytes(const AttentionShape& shape) {
-  const int64_t dim = shape.head_dim, width = panels_of(dim) * kPanelColumns, spare = 64;
-  return static_cast<size_t>(kQueryTile * (3 * width + 2 * dim) + kKeyBlock * (width + 2 * kQueryTile + kPanelColumns) +
-                             spare) *
+size_t attention_backward_scratch_bytes(int64_t head_dim) {
+  const int64_t width = panels_of(head_dim) * kPanelColumns;
+  const int64_t spare = 64;  // random words are read by whole vectors
+  return static_cast<size_t>(kQueryTile * (3 * width + 2 * head_dim) +
+                             kKeyBlock * (width + 2 * kQueryTile + kPanelColumns) + spare) *
          sizeof(float);
 }
 
-void run_attention_backward(const AttentionShape& shape, const AttentionBackwardUnit& unit,
-                            const AttentionInputs& inputs, const float* out, const float* lse, const float* dout,
-                            float* dq, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(backward_unit)(shape, unit, inputs, out, lse, dout, dq, scratch);
+void run_attention_backward(const AttentionBackwardUnit& unit, int64_t head_dim, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(backward_unit)(unit, head_dim, scratch);
 }
 
 void add_rows(int64_t rows, int64_t columns, const float* from, int64_t from_stride, float* to, int64_t to_stride) {

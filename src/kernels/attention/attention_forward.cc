@@ -46,67 +46,75 @@ HWY_INLINE void drop_block(int64_t keys, float p, const uint32_t* words, float* 
   });
 }
 
-void forward_tile(const AttentionShape& shape, const AttentionTile& tile, const AttentionInputs& inputs, float* out,
-                  float* lse, float* scratch) {
-  const int64_t dim = shape.head_dim, width = padded(dim), kv_head = tile.head / (shape.heads / shape.kv_heads);
-  const int64_t first_token = tile.batch * shape.tokens;
-  const float* q = inputs.q + (first_token + tile.query_begin) * shape.q_row_stride + tile.head * dim;
-  const float* k = inputs.k + first_token * shape.k_row_stride + kv_head * dim;
-  const float* v = inputs.v + first_token * shape.v_row_stride + kv_head * dim;
+// The tile's slices of the scratch.
+struct ForwardScratch {
+  float* queries;   // [panels][dim, kPanelColumns]
+  float* values;    // [panels of dim][keys, kPanelColumns]
+  float* sums;      // [kQueryTile, padded dim]: weights times values, not yet divided
+  float* scores;    // [keys, kPanelColumns]
+  uint32_t* words;  // as scores
+};
 
-  float* queries = scratch;                    // [panels][dim, kPanelColumns]
-  float* values = queries + kQueryTile * dim;  // [panels of dim][keys, kPanelColumns]
-  float* sums = values + kKeyBlock * width;    // [kQueryTile, width]
-  float* scores = sums + kQueryTile * width;   // [keys, kPanelColumns]
-  auto* words = reinterpret_cast<uint32_t*>(scores + kKeyBlock * kPanelColumns);  // as scores
+// One panel of queries against the keys [key_begin, key_end), whose values are packed.
+HWY_INLINE void forward_block(const AttentionTile& tile, int64_t panel, int64_t key_begin, int64_t key_end,
+                              const ForwardScratch& s, Running& running) {
+  const Sight& sight = tile.sight;
+  const int64_t dim = tile.dim, width = padded(dim), row = panel * kPanelColumns;
+  const int64_t queries = sight.panel_end(panel) - sight.panel_begin(panel);
+  const int64_t keys = std::min(key_end, sight.panel_end(panel)) - key_begin;
+  gemm_panel<LayoutA::rows>(keys, kPanelColumns, dim, tile.k + key_begin * tile.k_stride, tile.k_stride,
+                            s.queries + row * dim, s.scores, kPanelColumns, false);
+  mask_scores(sight, panel, key_begin, keys, s.scores, kPanelColumns);
+  softmax_block(keys, s.scores, running.maximum + row, running.sum + row, running.factor + row);
+  if (tile.dropout.p > 0) {
+    draw_panel(sight, tile.dropout, panel, key_begin, keys, s.words);
+    drop_block(keys, tile.dropout.p, s.words, s.scores);
+  }
+  for (int64_t i = row; i < row + queries; ++i) {
+    if (running.factor[i] == 1.0f) continue;
+    float* sum = s.sums + i * width;
+    const FloatVec factor = set(running.factor[i]);
+    for_vectors(width, [&](int64_t c, auto at) { at.store(hn::Mul(at.load(sum + c), factor), sum + c); });
+  }
+  for (int64_t column = 0; column < width; column += kPanelColumns) {
+    gemm_panel<LayoutA::columns>(queries, kPanelColumns, keys, s.scores, kPanelColumns,
+                                 s.values + column * (key_end - key_begin), s.sums + row * width + column, width, true);
+  }
+}
 
-  Sight sight;
-  fill_sight(shape, tile.batch, tile.query_begin, tile.query_end, inputs.segment_start, sight);
-  pack_queries(sight.queries(), dim, q, shape.q_row_stride, shape.scale, queries);
+void forward_tile(const AttentionTile& tile, float* scratch) {
+  const Sight& sight = tile.sight;
+  const int64_t dim = tile.dim, width = padded(dim);
+  ForwardScratch s;
+  s.queries = scratch;
+  s.values = s.queries + kQueryTile * dim;
+  s.sums = s.values + kKeyBlock * width;
+  s.scores = s.sums + kQueryTile * width;
+  s.words = reinterpret_cast<uint32_t*>(s.scores + kKeyBlock * kPanelColumns);
+
   Running running;
   std::fill_n(running.maximum, kQueryTile, kNoMaximum);
   std::fill_n(running.sum, kQueryTile, 0.0f);
-  std::fill_n(sums, kQueryTile * width, 0.0f);
-
-  const int64_t all_begin = sight.lowest(tile.query_begin, tile.query_end), all_end = tile.query_end;
-  for (int64_t key_begin = all_begin; key_begin < all_end; key_begin += kKeyBlock) {
-    const int64_t block_end = std::min(all_end, key_begin + kKeyBlock);
-    if (!sight.sees(tile.query_begin, tile.query_end, key_begin, block_end)) continue;
-    pack_columns(block_end - key_begin, dim, v + key_begin * shape.v_row_stride, shape.v_row_stride, 1.0f, values);
+  std::fill_n(s.sums, sight.queries() * width, 0.0f);
+  pack_queries(sight.queries(), dim, tile.q, tile.q_stride, tile.scale, s.queries);
+  for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
+    const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
+    if (!sight.sees(sight.begin, sight.end, key_begin, key_end)) continue;
+    pack_columns(key_end - key_begin, dim, tile.v + key_begin * tile.v_stride, tile.v_stride, 1.0f, s.values);
     for (int64_t panel = 0; panel < sight.panels(); ++panel) {
-      const int64_t from = sight.panel_begin(panel), to = sight.panel_end(panel);
-      if (!sight.sees(from, to, key_begin, block_end)) continue;
-      const int64_t keys = std::min(block_end, to) - key_begin, row = panel * kPanelColumns;
-      gemm_panel<LayoutA::rows>(keys, kPanelColumns, dim, k + key_begin * shape.k_row_stride, shape.k_row_stride,
-                                queries + row * dim, scores, kPanelColumns, false);
-      mask_scores(sight, panel, key_begin, keys, scores, kPanelColumns);
-      softmax_block(keys, scores, running.maximum + row, running.sum + row, running.factor + row);
-      if (shape.dropout_p > 0) {
-        draw_panel(shape, tile, inputs.dropout, from, to, key_begin, keys, words);
-        drop_block(keys, shape.dropout_p, words, scores);
-      }
-      for (int64_t i = row; i < row + to - from; ++i) {
-        if (running.factor[i] == 1.0f) continue;
-        float* sum = sums + i * width;
-        for_vectors(width,
-                    [&](int64_t c, auto at) { at.store(hn::Mul(at.load(sum + c), set(running.factor[i])), sum + c); });
-      }
-      for (int64_t column = 0; column < width; column += kPanelColumns) {
-        gemm_panel<LayoutA::columns>(to - from, kPanelColumns, keys, scores, kPanelColumns,
-                                     values + column * (block_end - key_begin), sums + row * width + column, width,
-                                     true);
-      }
+      if (sight.sees(sight.panel_begin(panel), sight.panel_end(panel), key_begin, key_end))
+        forward_block(tile, panel, key_begin, key_end, s, running);
     }
   }
 
   for (int64_t i = 0; i < sight.queries(); ++i) {
-    const float total = running.sum[i], inverse = total != 0.0f ? 1.0f / total : 0.0f;
-    float* to = out + (first_token + tile.query_begin + i) * shape.out_row_stride + tile.head * dim;
-    const float* from = sums + i * width;
-    for_vectors(dim, [&](int64_t c, auto at) { at.store(hn::Mul(at.load(from + c), set(inverse)), to + c); });
-    if (!shape.need_lse) continue;
-    lse[(tile.batch * shape.heads + tile.head) * shape.tokens + tile.query_begin + i] =
-        total != 0.0f ? running.maximum[i] + std::log(total) : -std::numeric_limits<float>::infinity();
+    const float total = running.sum[i];
+    const FloatVec inverse = set(total != 0.0f ? 1.0f / total : 0.0f);
+    float* to = tile.out + i * tile.out_stride;
+    const float* from = s.sums + i * width;
+    for_vectors(dim, [&](int64_t c, auto at) { at.store(hn::Mul(at.load(from + c), inverse), to + c); });
+    if (tile.lse != nullptr)
+      tile.lse[i] = total != 0.0f ? running.maximum[i] + std::log(total) : -std::numeric_limits<float>::infinity();
   }
 }
 
@@ -119,16 +127,15 @@ namespace {
 HWY_EXPORT(forward_tile);
 }  // namespace
 
-size_t attention_forward_scratch_bytes(const AttentionShape& shape) {
-  const int64_t dim = shape.head_dim, width = panels_of(dim) * kPanelColumns;
+size_t attention_forward_scratch_bytes(int64_t head_dim) {
+  const int64_t width = panels_of(head_dim) * kPanelColumns;
   const int64_t spare = 64;  // random words are read by whole vectors
-  return static_cast<size_t>(kQueryTile * (dim + width) + kKeyBlock * (width + 2 * kPanelColumns) + spare) *
+  return static_cast<size_t>(kQueryTile * (head_dim + width) + kKeyBlock * (width + 2 * kPanelColumns) + spare) *
          sizeof(float);
 }
 
-void run_attention_forward(const AttentionShape& shape, const AttentionTile& tile, const AttentionInputs& inputs,
-                           float* out, float* lse, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(forward_tile)(shape, tile, inputs, out, lse, scratch);
+void run_attention_forward(const AttentionTile& tile, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(forward_tile)(tile, scratch);
 }
 
 }  // namespace ingot::kernels

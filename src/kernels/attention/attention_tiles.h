@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/attention/attention.h"
+#include "base/parallel.h"
 #include "kernels/matmul/panels.h"
 
 namespace ingot::kernels {
@@ -21,30 +21,76 @@ constexpr int64_t query_tiles_of(int64_t tokens) {
   return (tokens + kQueryTile - 1) / kQueryTile;
 }
 
-// The queries [query_begin, query_end) of one head of one batch row. Strides of shape are given.
+// The keys that each query of a tile sees: position begin + i sees first[i] <= j <= begin + i.
+struct Sight {
+  int64_t begin = 0, end = 0;  // the tile's queries, as positions among the keys
+  int32_t first[kQueryTile];
+
+  int64_t queries() const { return end - begin; }
+  int64_t panels() const { return panels_of(queries()); }
+  // The queries of one panel.
+  int64_t panel_begin(int64_t panel) const { return begin + panel * kPanelColumns; }
+  int64_t panel_end(int64_t panel) const { return std::min(end, panel_begin(panel) + kPanelColumns); }
+  int32_t lowest(int64_t from, int64_t to) const { return *std::min_element(first + from - begin, first + to - begin); }
+  int32_t highest(int64_t from, int64_t to) const {
+    return *std::max_element(first + from - begin, first + to - begin);
+  }
+  // Whether a query in [from, to) sees a key in [key_begin, key_end).
+  bool sees(int64_t from, int64_t to, int64_t key_begin, int64_t key_end) const {
+    for (int64_t i = from; i < to; ++i) {
+      if (std::max<int64_t>(first[i - begin], key_begin) <= std::min(i, key_end - 1)) return true;
+    }
+    return false;
+  }
+};
+
+// segment_start is at the tile's first query, or null.
+Sight sight_of(int64_t begin, int64_t end, int64_t window, const int32_t* segment_start);
+
+// Which random numbers drop the weights of a tile: the weight of its query i for key j has the index first + i * stride
+// + j.
+struct DropoutPlace {
+  float p = 0.0f;
+  uint64_t key = 0, counter = 0;
+  int64_t first = 0, stride = 0;
+};
+
+// A tile of queries of one head. q, out and lse are at its first query, k and v at key 0.
 struct AttentionTile {
-  int64_t batch = 0, head = 0;
-  int64_t query_begin = 0, query_end = 0;
+  Sight sight;
+  int64_t dim = 0;
+  float scale = 1.0f;
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  int64_t q_stride = 0, k_stride = 0, v_stride = 0;
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  float* lse = nullptr;  // or null
+  DropoutPlace dropout;
 };
 
-size_t attention_forward_scratch_bytes(const AttentionShape& shape);
-void run_attention_forward(const AttentionShape& shape, const AttentionTile& tile, const AttentionInputs& inputs,
-                           float* out, float* lse, float* scratch);
+size_t attention_forward_scratch_bytes(int64_t head_dim);
+void run_attention_forward(const AttentionTile& tile, float* scratch);
 
-// The queries [query_begin, query_end), a multiple of tiles, of all heads that share one key/value head. Writes dq of
-// these queries; writes dk and dv (row strides of their own, at this head) for the keys [0, query_end), no others.
+// A tile of backward: forward's results are read here instead of written; dout has the stride of out, dq that of q.
+struct AttentionGradientTile {
+  AttentionTile tile;  // without out and lse
+  const float *out = nullptr, *lse = nullptr, *dout = nullptr;
+  float* dq = nullptr;
+};
+
+// The queries [query_begin, query_end) of the heads [head_begin, head_end), which share one key/value head; query_begin
+// is a multiple of kQueryTile. Writes dq of these queries, and dk and dv of that head for the keys [0, query_end), no
+// others.
 struct AttentionBackwardUnit {
-  int64_t batch = 0, kv_head = 0;
+  int64_t head_begin = 0, head_end = 0;
   int64_t query_begin = 0, query_end = 0;
-  float* dk = nullptr;
-  float* dv = nullptr;
+  float *dk = nullptr, *dv = nullptr;  // at key 0
   int64_t dk_stride = 0, dv_stride = 0;
+  FunctionRef<AttentionGradientTile(int64_t head, int64_t query_begin, int64_t query_end)> tile_of;
 };
 
-size_t attention_backward_scratch_bytes(const AttentionShape& shape);
-void run_attention_backward(const AttentionShape& shape, const AttentionBackwardUnit& unit,
-                            const AttentionInputs& inputs, const float* out, const float* lse, const float* dout,
-                            float* dq, float* scratch);
+size_t attention_backward_scratch_bytes(int64_t head_dim);
+void run_attention_backward(const AttentionBackwardUnit& unit, int64_t head_dim, float* scratch);
 
 // to[rows, columns] += from[rows, columns].
 void add_rows(int64_t rows, int64_t columns, const float* from, int64_t from_stride, float* to, int64_t to_stride);
