@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -125,6 +127,21 @@ TEST(AtomicFile, PublishesWholeContentOrNothing) {
   ASSERT_TRUE(file->publish().ok());
   EXPECT_EQ(*read_file(path), "newer");
   EXPECT_EQ(file->digest(), hash_bytes("newer"));
+}
+
+TEST(Files, TemporariesOfDeadProcessesAreRemovedAndNothingElse) {
+  const fs::path directory = fresh_directory("abandoned");
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const fs::path dead = directory / fmt::format("a.tmp-{}", child),
+                 alive = directory / fmt::format("a.tmp-{}", ::getpid());
+  for (const fs::path& path : {dead, alive, directory / "a.tmp-", directory / "a.tmp-1x", directory / "b"})
+    ASSERT_TRUE(write_file_atomic(path, "x").ok());
+  ASSERT_TRUE(remove_abandoned_files(directory).ok());
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory), fs::directory_iterator()), 4);
+  EXPECT_TRUE(remove_abandoned_files(directory / "nowhere").ok());
 }
 
 TEST(Files, AMissingFileIsAnInputErrorThatNamesIt) {

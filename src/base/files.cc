@@ -1,13 +1,16 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <vector>
 
 namespace ingot {
 namespace {
@@ -150,6 +153,35 @@ Status write_file_atomic(const fs::path& path, std::string_view content) {
   INGOT_ASSIGN(AtomicFile file, AtomicFile::create(path));
   INGOT_TRY(file.write(content));
   return file.publish();
+}
+
+namespace {
+
+// Whether a name is "NAME.tmp-PID" of a process that is no more.
+bool is_abandoned(std::string_view name) {
+  constexpr std::string_view kMark = ".tmp-";
+  const size_t mark = name.rfind(kMark);
+  if (mark == name.npos) return false;
+  pid_t pid = 0;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + mark + kMark.size(), end, pid);
+  return parsed.ec == std::errc() && parsed.ptr == end && pid > 0 && ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+}  // namespace
+
+Status remove_abandoned_files(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  if (!fs::exists(directory, error)) return {};
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code gone;
+    if (entry->is_regular_file(gone) && is_abandoned(entry->path().filename().string())) found.push_back(entry->path());
+  }
+  if (error) return failed_error("cannot list {}: {}", directory.string(), error.message());
+  for (const fs::path& path : found)
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return write_problem("remove", path, errno);
+  return {};
 }
 
 Status sync_directory(const fs::path& path) {

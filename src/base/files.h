@@ -65,6 +65,8 @@ class AtomicFile {
 };
 
 Status write_file_atomic(const fs::path& path, std::string_view content);
+// Removes the temporary files ("NAME.tmp-PID") that AtomicFiles of processes which have died left in a directory.
+Status remove_abandoned_files(const fs::path& directory);
 Status sync_directory(const fs::path& path);
 Status create_directories(const fs::path& path);
 // Renames a file or directory and makes the rename durable.

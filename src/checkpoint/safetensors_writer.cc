@@ -193,6 +193,7 @@ Status SafetensorsWriter::finish() {
 
 Status write_model(const fs::path& directory, std::vector<NamedTensor> tensors, const ModelWriteOptions& options) {
   INGOT_TRY(ingot::create_directories(directory));
+  INGOT_TRY(remove_abandoned_files(directory));
   std::sort(tensors.begin(), tensors.end(), [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
   const std::vector<size_t> ends = cut_shards(tensors, options);
   if (ends.size() == 1) {

@@ -141,8 +141,9 @@ Status prune_checkpoints(const fs::path& directory, int keep, int64_t newest) {
     const fs::path doomed = with_suffix(path, "old");
     INGOT_TRY(ingot::remove_all(doomed));
     // Under its own name a checkpoint is whole or not there at all, also when the deletion is cut short.
-    INGOT_TRY(rename_durably(path, doomed));
-    INGOT_TRY(ingot::remove_all(doomed));
+    const Status renamed = rename_durably(path, doomed);
+    INGOT_TRY(ingot::remove_all(doomed));  // also where the rename happened and only its fsync failed
+    INGOT_TRY(renamed);
   }
   return {};
 }

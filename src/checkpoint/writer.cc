@@ -191,6 +191,7 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const Checkpo
     return usage_error("another process is saving checkpoints in {}: stop it, or choose another output_dir",
                        options.directory.string());
   INGOT_TRY(clean_leftovers(options.directory, claim == Claim::held));
+  if (options.resumed_step) INGOT_TRY(prune_checkpoints(options.directory, options.keep, *options.resumed_step));
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(std::move(state)));
 }
 

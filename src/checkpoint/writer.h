@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/files.h"
 #include "base/parallel.h"
@@ -38,6 +39,9 @@ struct CheckpointWriterOptions {
   fs::path directory;      // a run's checkpoints/; created where missing
   int keep = 5;            // at least 1
   bool background = true;  // false: save() returns when all is on disk
+  // The step that the run resumed from, whose checkpoint is known to be intact. With it, checkpoints beyond `keep` (left
+  // where a process died between completing one and removing another) go at the start; without it none does.
+  std::optional<int64_t> resumed_step;
 };
 
 // Used from one thread. Owns the writing thread and, in the background mode, a staging copy of the snapshot's tensors

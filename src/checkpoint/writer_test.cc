@@ -32,8 +32,8 @@ class Saves : public ::testing::TestWithParam<bool> {
                      whole_piece("h", "weight", {reinterpret_cast<const std::byte*>(half_.data()), DType::bf16, {3}})};
     return result;
   }
-  std::unique_ptr<CheckpointWriter> writer(int keep = 3) {
-    auto created = CheckpointWriter::create({directory_.path(), keep, GetParam()});
+  std::unique_ptr<CheckpointWriter> writer(int keep = 3, std::optional<int64_t> resumed = {}) {
+    auto created = CheckpointWriter::create({directory_.path(), keep, GetParam(), resumed});
     EXPECT_TRUE(created.ok()) << created.error().message;
     return std::move(created).value();
   }
@@ -138,6 +138,14 @@ TEST_P(Saves, AfterARewindRemoveLaterStepsFirstAndNeverThemselves) {
   EXPECT_EQ(names(), (std::vector<std::string>{"step-00000300", "step-00000350"}));
 }
 
+TEST_P(Saves, AreCutToKeepAtTheStartOnlyWhereTheNewestIsKnownToBeIntact) {
+  for (int64_t step : {100, 200, 300}) save(*writer(), step);
+  (void)writer(1);
+  EXPECT_EQ(names().size(), 3u);
+  (void)writer(1, 200);  // 300 was found damaged, and the run resumed from 200
+  EXPECT_EQ(names(), std::vector<std::string>{"step-00000200"});
+}
+
 TEST_P(Saves, LeaveForeignFilesAlone) {
   fs::create_directories(directory_.path() / "step-best");
   testing::write_content(directory_.path() / "notes.txt", "mine");
@@ -192,11 +200,11 @@ TEST_P(Saves, ThatFailCostThemselvesAlone) {
 TEST_P(Saves, OnlyOneProcessMayWriteADirectory) {
   {
     const auto first = writer();
-    const auto second = CheckpointWriter::create({directory_.path(), 3, true});
+    const auto second = CheckpointWriter::create({directory_.path(), 3, true, {}});
     ASSERT_FALSE(second.ok());
     EXPECT_EQ(second.error().kind, ErrorKind::usage);
   }
-  EXPECT_TRUE(CheckpointWriter::create({directory_.path(), 3, true}).ok());
+  EXPECT_TRUE(CheckpointWriter::create({directory_.path(), 3, true, {}}).ok());
 }
 
 TEST_P(Saves, LeftoversOfDeadProcessesGoAtTheNextStart) {
@@ -215,7 +223,7 @@ TEST_P(Saves, KilledAtAnyMomentLeaveTheEarlierCheckpointGood) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
     if (child == 0) {  // saves without end until it is killed
-      auto mine = CheckpointWriter::create({directory_.path(), 2, false});
+      auto mine = CheckpointWriter::create({directory_.path(), 2, false, {}});
       if (!mine.ok()) ::_exit(1);
       for (int64_t step = 200;; step += 100) {
         if (!(*mine)->save(snapshot(step)).ok() || ::write(ready[1], "x", 1) != 1) ::_exit(1);
@@ -241,7 +249,7 @@ TEST_P(Saves, KilledAtAnyMomentLeaveTheEarlierCheckpointGood) {
 }
 
 TEST_P(Saves, KeepOfNoneIsAnError) {
-  const auto created = CheckpointWriter::create({directory_.path(), 0, true});
+  const auto created = CheckpointWriter::create({directory_.path(), 0, true, {}});
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.error().kind, ErrorKind::usage);
 }
