@@ -48,4 +48,7 @@ class Shape {
   int rank_ = 0;
 };
 
+// Strides, in elements, of a dense row-major tensor of this shape.
+Shape dense_strides(const Shape& shape);
+
 }  // namespace ingot

@@ -66,7 +66,8 @@ AttentionTile tile_at(const AttentionShape& s, const Place& place, const Attenti
   tile.k_stride = s.k_row_stride;
   tile.v_stride = s.v_row_stride;
   tile.out_stride = s.out_row_stride;
-  tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, place.lse(s) * s.tokens, s.tokens};
+  const int64_t first_row = inputs.dropout.first_batch * s.heads * s.tokens;
+  tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, (first_row + place.lse(s)) * s.tokens, s.tokens};
   return tile;
 }
 

@@ -43,7 +43,7 @@ AttentionRow<T> attention_row_reference(const AttentionShape& s, int64_t b, int6
   for (T& weight : row.weights) total += weight = std::exp(weight - highest);
   for (int64_t j = row.first; j < row.end; ++j) {
     row.weights[static_cast<size_t>(j - row.first)] /= total;
-    const auto e = static_cast<uint64_t>(((b * s.heads + h) * s.tokens + i) * s.tokens + j);
+    const auto e = static_cast<uint64_t>((((b + dropout.first_batch) * s.heads + h) * s.tokens + i) * s.tokens + j);
     const bool kept = uniform_from_bits(philox(dropout.key, e / 4, dropout.counter)[e % 4]) >= s.dropout_p;
     row.factors.push_back(s.dropout_p == 0 ? T{1} : kept ? T{1} / (T{1} - static_cast<T>(s.dropout_p)) : T{0});
   }
