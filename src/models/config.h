@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "nn/activation.h"
 #include "nn/norm.h"
@@ -48,7 +47,5 @@ struct ModelConfig {
   // What the scores of layer `layer` (from 0) are multiplied by.
   double attention_scale(int64_t layer) const;
 };
-
-std::string_view name_of(PositionKind kind);  // as position_embedding_type spells it
 
 }  // namespace ingot

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -21,7 +22,8 @@ enum class UnknownKeys { refuse, warn };
 
 class ConfigReader {
  public:
-  // `json` is the text of an object; `where` (a path, or "model.config") begins every message.
+  // `json` is the text of an object; `where` (a path, or "model.config") begins every message. Errors: input where
+  // unknown keys are but a warning (a file), else usage.
   static Result<ConfigReader> parse(std::string_view json, std::string where, UnknownKeys unknown);
   ConfigReader(ConfigReader&&) noexcept;
   ConfigReader& operator=(ConfigReader&&) noexcept;
@@ -32,29 +34,29 @@ class ConfigReader {
   void number(std::string_view key, double& value, double minimum, double maximum);
   void flag(std::string_view key, bool& value);
   void text(std::string_view key, std::string& value);
+  // One of the spellings; of an enumerator's several the first is written where the key is absent.
   template <class Enum>
   void choice(std::string_view key, Enum& value, std::initializer_list<std::pair<std::string_view, Enum>> choices) {
-    std::string name;
-    for (const auto& [spelling, one] : choices)
-      if (one == value && name.empty()) name = spelling;
-    std::vector<std::string_view> names;
-    for (const auto& one : choices) names.push_back(one.first);
-    text_of(key, name, names);
-    for (const auto& [spelling, one] : choices)
-      if (spelling == name) value = one;
+    std::string spelling;
+    std::vector<std::string_view> spellings;
+    for (const auto& [name, one] : choices) {
+      if (one == value && spelling.empty()) spelling = name;
+      spellings.push_back(name);
+    }
+    one_of(key, spelling, spellings);
+    for (const auto& [name, one] : choices)
+      if (name == spelling) value = one;
   }
+  // Reads the object at `key`, where there is one, with a reader of its own.
+  void object(std::string_view key, const std::function<void(ConfigReader& in)>& read);
 
-  // `other` is another name of `key` (Hugging Face's attribute_map); both at once is an error.
-  void alias(std::string_view key, std::string_view other);
   // Keys that change nothing in what is computed here; they are kept for writing back.
   void informational(std::initializer_list<std::string_view> keys);
-  // Keys of which one value alone is honoured (`accepted`, as JSON: "false", "1"); any other is refused by name.
-  void only(std::initializer_list<std::string_view> keys, std::string_view accepted);
+  // A key of which one value alone (as JSON) is honoured: any other is refused.
+  void only(std::string_view key, std::string_view accepted);
 
-  bool has(std::string_view key) const;  // present and not null
-  // The object at `key` ({} where absent); what it reads is recorded in this reader's key. Its finish() must be called
-  // and its error, if any, is this reader's too.
-  ConfigReader object(std::string_view key);
+  bool has(std::string_view key);      // present and not null; makes the key a known one
+  bool is_null(std::string_view key);  // present and null; the same
   // Records an error about `key` unless there is one already.
   void fail(std::string_view key, std::string_view problem);
   // The first error, else that of keys which nobody read.
@@ -62,18 +64,30 @@ class ConfigReader {
 
   // The keys that were read, with their final values, and the informational ones: the resolved config.json object.
   std::string resolved() const;
-  void set_text(std::string_view key, std::string_view value);  // into resolved() alone
-  void set_list(std::string_view key, const std::vector<std::string>& values);
+  // The keys that are known, as they were given.
+  std::string given() const;
+  void write(std::string_view key, std::string_view value);  // a text into resolved() alone
+  void write(std::string_view key, const std::vector<std::string>& values);
 
  private:
   struct State;
   explicit ConfigReader(std::unique_ptr<State> state);
-  void text_of(std::string_view key, std::string& value, const std::vector<std::string_view>& choices);
+  void one_of(std::string_view key, std::string& value, const std::vector<std::string_view>& spellings);
   std::unique_ptr<State> state_;
 };
 
-// `base` with the keys of `overrides` in place of its own (null removes one); objects are replaced as a whole. Both are
-// JSON objects, `where` is that of the overrides.
+// A key's other name (Hugging Face's attribute_map).
+struct KeyAlias {
+  std::string alias, key;
+};
+
+// The text of a JSON object, checked, with the aliases' keys under their proper names; both at once is an error.
+Result<std::string> rename_keys(std::string_view json, const std::vector<KeyAlias>& aliases, const std::string& where);
+
+// `base` with the keys of `overrides` in place of its own (null removes one); nested objects are replaced as a whole.
 Result<std::string> merge_configs(std::string_view base, std::string_view overrides, const std::string& where);
+
+// The model_type of a config.json object or, without one, the first of its architectures; empty where there is neither.
+Result<std::string> model_type_of(std::string_view json, const std::string& where);
 
 }  // namespace ingot

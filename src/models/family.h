@@ -47,6 +47,7 @@ struct Family {
   std::string name;                        // model_type
   std::vector<std::string> architectures;  // as config.json lists them; the first is written
   std::string owner = "ingot";             // who registered it
+  std::vector<KeyAlias> key_aliases = {};  // other names of its keys
   std::function<void(ConfigReader& in, ModelConfig& config)> read_config;
   // In the order in which they are used.
   std::function<std::vector<ParameterSpec>(const ModelConfig& config)> parameters;

@@ -55,6 +55,9 @@ class Model {
   // Of training, forward and backward: 6·N + 12·layers·hidden·T with N all parameters.
   double flops_per_token(int64_t tokens) const;
 
+  // Whether rows of so many tokens can be built: learned positions end somewhere. `where` begins the message.
+  Status check_length(int64_t tokens, const std::string& where) const;
+
   using Forward = ForwardValues;
   // The forward graph. Declares all parameters (f32), then the inputs "ids", "positions" and "first_visible", i32
   // [B,T]. first_visible is the first position in the row that a token sees.
@@ -71,10 +74,13 @@ class Model {
 
  private:
   Model() = default;
+  static Result<Model> make(std::shared_ptr<const Family> family, std::string_view json, const std::string& where,
+                            const ModelOptions& options);
   Weights declare_parameters(Builder& builder) const;
 
   ModelConfig config_;
-  std::string json_;
+  std::string json_;   // resolved
+  std::string given_;  // the keys that were given, what overrides change
   std::shared_ptr<const Family> family_;
   std::shared_ptr<const std::vector<ParameterSpec>> parameters_;
 };

@@ -24,7 +24,7 @@ struct RotarySettings {
   // from one to the other between them.
   double factor = 1;
   double low_freq_factor = 1, high_freq_factor = 4;
-  double original_max_positions = 8192;
+  int64_t original_max_positions = 8192;
 
   bool operator==(const RotarySettings&) const = default;
 };

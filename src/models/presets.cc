@@ -1,0 +1,71 @@
+#include <array>
+
+#include "models/model.h"
+
+namespace ingot {
+
+std::span<const Preset> list_presets() {
+  static constexpr auto kPresets = std::to_array<Preset>({
+      {"gpt2-nano", R"({"model_type": "gpt2", "n_embd": 48, "n_layer": 3, "n_head": 3, "n_positions": 256})",
+       "for trials: 85 thousand parameters and the embeddings"},
+      {"gpt2-micro", R"({"model_type": "gpt2", "n_embd": 128, "n_layer": 4, "n_head": 4, "n_positions": 512})",
+       "for trials: 0.8M parameters and the embeddings"},
+      {"gpt2-mini", R"({"model_type": "gpt2", "n_embd": 192, "n_layer": 6, "n_head": 6})",
+       "2.7M parameters and the embeddings"},
+      {"gpt2-small", R"({"model_type": "gpt2", "n_embd": 384, "n_layer": 6, "n_head": 6})",
+       "10.6M parameters and the embeddings"},
+      {"gpt2-124m", R"({"model_type": "gpt2"})", "GPT-2"},
+      {"gpt2-350m", R"({"model_type": "gpt2", "n_embd": 1024, "n_layer": 24, "n_head": 16})", "GPT-2 medium"},
+      {"gpt2-774m", R"({"model_type": "gpt2", "n_embd": 1280, "n_layer": 36, "n_head": 20})", "GPT-2 large"},
+      {"gpt2-1.5b", R"({"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25})", "GPT-2 XL"},
+      {"gpt-13b", R"({"model_type": "gpt2", "n_embd": 5120, "n_layer": 40, "n_head": 40, "n_positions": 2048})",
+       "the shape of GPT-3 13B"},
+      {"llama-10m",
+       R"({"model_type": "llama", "vocab_size": 8192, "hidden_size": 256, "intermediate_size": 688,
+           "num_hidden_layers": 10, "num_attention_heads": 8, "max_position_embeddings": 1024,
+           "tie_word_embeddings": true})",
+       "10M parameters with a vocabulary of 8192"},
+      {"llama-15m",
+       R"({"model_type": "llama", "hidden_size": 288, "intermediate_size": 768, "num_hidden_layers": 6,
+           "num_attention_heads": 6, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5,
+           "tie_word_embeddings": true})",
+       "the shape of stories15M"},
+      {"llama-42m",
+       R"({"model_type": "llama", "hidden_size": 512, "intermediate_size": 1376, "num_hidden_layers": 8,
+           "num_attention_heads": 8, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5,
+           "tie_word_embeddings": true})",
+       "the shape of stories42M"},
+      {"llama-110m",
+       R"({"model_type": "llama", "hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12,
+           "num_attention_heads": 12, "max_position_embeddings": 1024, "rms_norm_eps": 1e-5,
+           "tie_word_embeddings": true})",
+       "the shape of stories110M"},
+      {"llama-350m",
+       R"({"model_type": "llama", "hidden_size": 1024, "intermediate_size": 2944, "num_hidden_layers": 24,
+           "num_attention_heads": 16, "rms_norm_eps": 1e-5, "tie_word_embeddings": true})",
+       "a Llama of GPT-2 medium's size"},
+      {"llama-1b",
+       R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": true})",
+       "the blocks of Llama 3.2 1B with Llama 2's vocabulary and positions"},
+      {"llama3.2-1b",
+       R"({"model_type": "llama", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
+           "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
+           "max_position_embeddings": 131072, "rms_norm_eps": 1e-5, "tie_word_embeddings": true,
+           "rope_theta": 500000, "rope_scaling": {"rope_type": "llama3", "factor": 32, "low_freq_factor": 1,
+           "high_freq_factor": 4, "original_max_position_embeddings": 8192}})",
+       "Llama 3.2 1B"},
+      {"llama2-7b", R"({"model_type": "llama", "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})", "Llama 2 7B"},
+      {"llama2-13b",
+       R"({"model_type": "llama", "hidden_size": 5120, "intermediate_size": 13824, "num_hidden_layers": 40,
+           "num_attention_heads": 40, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5})",
+       "Llama 2 13B"},
+      {"llama3-8b",
+       R"({"model_type": "llama", "vocab_size": 128256, "intermediate_size": 14336, "num_key_value_heads": 8,
+           "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 500000})",
+       "Llama 3 8B"},
+  });
+  return kPresets;
+}
+
+}  // namespace ingot
