@@ -1,0 +1,46 @@
+// For the kernels' benchmarks: buffers, and rates beside the machine's measured limits on one thread.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include "base/parallel.h"
+#include "base/rng.h"
+#include "kernels/huge_buffer.h"
+#include "kernels/peak/peak.h"
+
+namespace ingot::kernels::bench {
+
+inline HugeBuffer<float> normal_buffer(int64_t n, uint64_t seed) {
+  HugeBuffer<float> buffer(n);
+  for (int64_t i = 0; i < n; ++i) {
+    buffer.data()[i] =
+        i < 4096 ? static_cast<float>(normal_at(seed, static_cast<uint64_t>(i))) : buffer.data()[i - 4096];
+  }
+  return buffer;
+}
+
+// Measured once a program, by the first benchmark that asks.
+inline double copy_limit() {
+  static const double limit = copy_bandwidth(ThreadPool(1));
+  return limit;
+}
+inline double fp32_limit() {
+  static const double limit = fp32_peak_gflops(ThreadPool(1));
+  return limit;
+}
+
+// Bytes that one iteration reads and writes: GB/s, and its share of what copying reaches.
+inline void report_bytes(benchmark::State& state, double bytes) {
+  using benchmark::Counter;
+  const double total = bytes * static_cast<double>(state.iterations());
+  state.counters["GB/s"] = Counter(total * 1e-9, Counter::kIsRate);
+  state.counters["of_copy"] = Counter(total * 1e-9 / copy_limit(), Counter::kIsRate);
+}
+
+// Elements that one iteration computes: for what arithmetic limits. In billions a second.
+inline void report_elements(benchmark::State& state, double elements) {
+  using benchmark::Counter;
+  state.counters["Gelem/s"] = Counter(elements * 1e-9 * static_cast<double>(state.iterations()), Counter::kIsRate);
+}
+
+}  // namespace ingot::kernels::bench

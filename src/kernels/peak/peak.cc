@@ -1,0 +1,162 @@
+#include "kernels/peak/peak.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "kernels/huge_buffer.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/peak/bf16_loops.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/peak/peak.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "kernels/simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ingot::kernels::HWY_NAMESPACE {
+namespace {
+
+// Twelve independent chains hide the latency of two multiply-add units and leave registers for the factors in AVX2.
+double run_fma(int64_t rounds, float* sink) {
+  const FloatVec a = set(0.999f), b = set(0.001f);
+  // Different values, or the chains could be computed as one where multiplication and addition are apart.
+  FloatVec s0 = set(1), s1 = set(2), s2 = set(3), s3 = set(4), s4 = set(5), s5 = set(6), s6 = set(7), s7 = set(8);
+  FloatVec s8 = set(9), s9 = set(10), s10 = set(11), s11 = set(12);
+  for (int64_t i = 0; i < rounds; ++i) {
+    s0 = hn::MulAdd(s0, a, b), s1 = hn::MulAdd(s1, a, b), s2 = hn::MulAdd(s2, a, b), s3 = hn::MulAdd(s3, a, b);
+    s4 = hn::MulAdd(s4, a, b), s5 = hn::MulAdd(s5, a, b), s6 = hn::MulAdd(s6, a, b), s7 = hn::MulAdd(s7, a, b);
+    s8 = hn::MulAdd(s8, a, b), s9 = hn::MulAdd(s9, a, b), s10 = hn::MulAdd(s10, a, b), s11 = hn::MulAdd(s11, a, b);
+  }
+  const FloatVec low = hn::Add(hn::Add(s0, s1), hn::Add(s2, s3)), middle = hn::Add(hn::Add(s4, s5), hn::Add(s6, s7));
+  const FloatVec high = hn::Add(hn::Add(s8, s9), hn::Add(s10, s11));
+  *sink = sum_of_lanes(hn::Add(low, hn::Add(middle, high)));
+  return static_cast<double>(rounds * lanes()) * 12 * 2;
+}
+
+float read_all(const float* x, int64_t n) {
+  return sum_vectors(n, [&](int64_t i, auto access) HWY_ATTR { return access.load(x + i); });
+}
+
+}  // namespace
+}  // namespace ingot::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ingot::kernels {
+namespace {
+HWY_EXPORT(run_fma);
+HWY_EXPORT(read_all);
+
+constexpr double kBudgetSeconds = 0.2;
+
+// The best rate (work / seconds) of repeated trials within the budget. trial() returns the work it did.
+template <class Trial>
+double best_rate(Trial trial) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  trial();  // wakes threads, fills caches, raises the clock
+  double best = 0;
+  const auto begin = Clock::now();
+  do {
+    const auto start = Clock::now();
+    const double work = trial();
+    best = std::max(best, work / seconds_since(start));
+  } while (seconds_since(begin) < kBudgetSeconds);
+  return best;
+}
+
+// The rate of loop(rounds) -> operations, run by every thread of the pool at once.
+template <class Loop>
+double loop_gflops(const ThreadPool& pool, int64_t rounds, Loop loop) {
+  std::vector<double> operations(static_cast<size_t>(pool.threads()));
+  return 1e-9 * best_rate([&] {
+           pool.run(pool.threads(), [&](int64_t tile, int) { operations[static_cast<size_t>(tile)] = loop(rounds); });
+           double total = 0;
+           for (double done : operations) total += done;
+           return total;
+         });
+}
+
+// 64 MiB a thread, more than a core's share of any last-level cache; in pieces that threads take in turn. A trial is a
+// short stretch of it, so that some trials go undisturbed on a machine that others use too.
+constexpr int64_t kFloatsPerThread = int64_t{16} << 20;
+constexpr int64_t kPiece = int64_t{1} << 18;
+constexpr int64_t kPiecesPerTrial = 4;
+
+template <class Piece>
+double bandwidth(const ThreadPool& pool, int64_t floats, double bytes_per_float, Piece piece) {
+  const int64_t pieces = kPiecesPerTrial * pool.threads();
+  int64_t next = 0;
+  return 1e-9 * best_rate([&] {
+           pool.run(pieces, [&](int64_t tile, int) { piece((next + tile * kPiece) % floats); });
+           next = (next + pieces * kPiece) % floats;
+           return static_cast<double>(pieces * kPiece) * bytes_per_float;
+         });
+}
+
+}  // namespace
+
+double fp32_peak_gflops(const ThreadPool& pool) {
+  return loop_gflops(pool, 50'000, [](int64_t rounds) {
+    float sink = 0;
+    const double operations = HWY_DYNAMIC_DISPATCH(run_fma)(rounds, &sink);
+    return sink == 0 ? 0.0 : operations;
+  });
+}
+
+Bf16Peak bf16_peak(const ThreadPool& pool) {
+  Bf16Peak peak;
+  if (has_avx512_bf16()) peak = {loop_gflops(pool, 50'000, run_avx512_bf16), "AVX512-BF16"};
+  if (has_amx_bf16()) {
+    const double amx = loop_gflops(pool, 20'000, run_amx_bf16);
+    if (amx > peak.gflops) peak = {amx, "AMX"};
+  }
+  return peak;
+}
+
+double matmul_gflops(const ThreadPool& pool, DType dtype) {
+  MatmulShape shape{.rows = 512 * pool.threads(), .n = 1024, .k = 1024};
+  shape.packed_b = true;
+  shape.a = shape.b = shape.c = shape.pack_source = dtype;
+  auto created = Matmul::create(shape, pool.threads());
+  if (!created.ok()) return 0;
+  const Matmul& matmul = **created;
+  const auto bytes = [&](int64_t elements) { return elements * static_cast<int64_t>(size_of(dtype)); };
+  const HugeBuffer<std::byte> a(bytes(shape.rows * shape.k)), b(bytes(shape.k * shape.n)),
+      c(bytes(shape.rows * shape.n));
+  const HugeBuffer<std::byte> packed(static_cast<int64_t>(matmul.packed_b_bytes()));
+  const auto slice = static_cast<int64_t>((matmul.scratch_bytes() + 4095) / 4096 * 4096);
+  const HugeBuffer<std::byte> scratch(slice * pool.threads());
+  pool.run(matmul.pack_tiles(), [&](int64_t part, int thread) {
+    matmul.pack_b(part, b.data(), packed.data(), thread, scratch.data() + thread * slice);
+  });
+  return 1e-9 * best_rate([&] {
+           pool.run(matmul.tiles(), [&](int64_t tile, int thread) {
+             matmul.run(tile, a.data(), packed.data(), c.data(), thread, scratch.data() + thread * slice);
+           });
+           return 2.0 * static_cast<double>(shape.rows * shape.n * shape.k);
+         });
+}
+
+double read_bandwidth(const ThreadPool& pool) {
+  const HugeBuffer<float> x(kFloatsPerThread * pool.threads());
+  std::atomic<float> sink{0};
+  return bandwidth(pool, x.size(), sizeof(float), [&](int64_t at) {
+    sink.store(HWY_DYNAMIC_DISPATCH(read_all)(x.data() + at, kPiece), std::memory_order_relaxed);
+  });
+}
+
+double copy_bandwidth(const ThreadPool& pool) {
+  const HugeBuffer<float> from(kFloatsPerThread * pool.threads()), to(kFloatsPerThread * pool.threads());
+  return bandwidth(pool, from.size(), 2 * sizeof(float), [&](int64_t at) {
+    std::memcpy(to.data() + at, from.data() + at, static_cast<size_t>(kPiece) * sizeof(float));
+  });
+}
+
+}  // namespace ingot::kernels
+#endif  // HWY_ONCE

@@ -1,0 +1,32 @@
+// What this machine can do at most, measured: the limits that kernels are compared with, in benchmarks and `ingot
+// check`. Each call takes less than 0.3 s, uses the pool's threads (a pool of one: per-thread figures) and returns the
+// best of several trials; a busy machine shows less. bandwidths allocate their buffers for the call.
+#pragma once
+
+#include <string>
+
+#include "base/dtype.h"
+#include "base/parallel.h"
+
+namespace ingot::kernels {
+
+// Multiply-adds on registers alone, in the instruction set in use. 1 GFLOP/s = 10^9 multiplications or additions a
+// second.
+double fp32_peak_gflops(const ThreadPool& pool);
+
+// The same for products of bf16 summed in fp32.
+struct Bf16Peak {
+  double gflops = 0;         // 0: the CPU has no such instructions
+  std::string instructions;  // "AMX", "AVX512-BF16" or ""
+};
+Bf16Peak bf16_peak(const ThreadPool& pool);
+
+// Matrix products [512, 1024] x [1024, 1024] a thread by this program's own kernels (kernels/matmul), in f32 or bf16; 0
+// where the CPU has none. What training can hope for.
+double matmul_gflops(const ThreadPool& pool, DType dtype);
+
+// GB/s (10^9 bytes) over memory far larger than the caches' share of a thread. Copying counts bytes read plus written.
+double read_bandwidth(const ThreadPool& pool);
+double copy_bandwidth(const ThreadPool& pool);
+
+}  // namespace ingot::kernels
