@@ -33,6 +33,7 @@ void Batch::resize(int64_t row_count, int64_t length) {
   for (auto* tensor : {&ids, &targets, &segment_start, &positions})
     tensor->resize(static_cast<size_t>(rows * sequence_length));
   samples.resize(static_cast<size_t>(rows));
+  lengths.resize(static_cast<size_t>(rows));
   tokens = counted = text_bytes = 0;
 }
 
@@ -70,6 +71,7 @@ Status fill_batch_row(const SequenceSource& source, int64_t index, int64_t sampl
                  source.padding_token(), length);
   }
   batch.samples[static_cast<size_t>(row)] = sample;
+  batch.lengths[static_cast<size_t>(row)] = static_cast<int32_t>(length);
   batch.tokens += length;
   count_targets(used, source.token_bytes(), batch);
   return {};
@@ -78,6 +80,7 @@ Status fill_batch_row(const SequenceSource& source, int64_t index, int64_t sampl
 void fill_empty_row(int32_t padding_token, int64_t row, Batch& batch) {
   fill_padding(batch.row(row), padding_token, 0);
   batch.samples[static_cast<size_t>(row)] = -1;
+  batch.lengths[static_cast<size_t>(row)] = 0;
 }
 
 }  // namespace ingot

@@ -14,11 +14,11 @@ struct Batch {
   int64_t rows = 0;
   int64_t sequence_length = 0;
   std::vector<int32_t> ids, targets, segment_start, positions;
-  std::vector<int64_t>
-      samples;             // [rows] number of each row over the whole run, whatever rank has it: for random numbers
-  int64_t tokens = 0;      // without padding
-  int64_t counted = 0;     // targets that are not kIgnored
-  int64_t text_bytes = 0;  // that the counted targets stand for; 0 where unknown
+  std::vector<int64_t> samples;  // [rows] number of the row over the whole run, on any rank: for random numbers
+  std::vector<int32_t> lengths;  // [rows] tokens before padding
+  int64_t tokens = 0;            // their sum
+  int64_t counted = 0;           // targets that are not kIgnored
+  int64_t text_bytes = 0;        // that the counted targets stand for; 0 where unknown
 
   // Makes room; allocates nothing where the batch was as large before.
   void resize(int64_t row_count, int64_t length);

@@ -33,21 +33,15 @@ std::string token_column(const Tokenizer* tokenizer, int32_t id) {
   return tokenizer ? quoted_token(*tokenizer, id) : std::string();
 }
 
-// A document starts where a token sees nothing before itself, or where positions begin again.
-std::string summary(const RowView& row) {
-  int64_t documents = 0, counted = 0, padding = 0;
-  const size_t length = row.ids.size();
-  for (size_t t = 0; t < length; ++t) {
+// A document starts where a token sees nothing before itself.
+std::string summary(const RowView& row, int64_t length) {
+  int64_t documents = 0, counted = 0;
+  for (size_t t = 0; t < static_cast<size_t>(length); ++t) {
     counted += row.targets[t] != kIgnored;
-    const bool sees_itself_alone = row.segment_start[t] == static_cast<int32_t>(t);
-    documents += sees_itself_alone;
+    documents += row.segment_start[t] == static_cast<int32_t>(t);
   }
-  for (size_t t = length;
-       t > 1 && row.segment_start[t - 1] == static_cast<int32_t>(t - 1) && row.targets[t - 1] == kIgnored; --t)
-    ++padding;
-  if (padding == 1) padding = 0;  // a document of one token at the row's end looks the same
-  return fmt::format("{} tokens, {} documents, {} counted targets, {} of padding", length, documents - padding, counted,
-                     padding);
+  return fmt::format("{} tokens, {} documents, {} counted targets, {} of padding", length, documents, counted,
+                     static_cast<int64_t>(row.ids.size()) - length);
 }
 
 void describe_row(const RowView& row, const Tokenizer* tokenizer, int64_t max_tokens, std::string& out) {
@@ -85,7 +79,8 @@ std::string describe_batch(const Batch& batch, const Tokenizer* tokenizer, const
   const int64_t shown = std::min(options.max_rows, batch.rows);
   for (int64_t i = 0; i < shown; ++i) {
     const RowView row = copy.row(i);
-    out += fmt::format("row {}, sample {}: {}\n", i, batch.samples[static_cast<size_t>(i)], summary(row));
+    out += fmt::format("row {}, sample {}: {}\n", i, batch.samples[static_cast<size_t>(i)],
+                       summary(row, batch.lengths[static_cast<size_t>(i)]));
     describe_row(row, tokenizer, options.max_tokens, out);
   }
   if (shown < batch.rows) out += fmt::format("… {} more rows\n", batch.rows - shown);
