@@ -1,0 +1,55 @@
+// A pass: a name and a function that rewrites a graph and says whether it changed anything. What passes are told, and
+// what they tell about the fusions that they made or saw but could not make.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace ingot {
+
+// A pattern that was found at a place of the model: fused, or not and why.
+struct FusionNote {
+  std::string pattern;  // the fused op's name: "attention"
+  std::string path;     // Node::path of the place
+  bool applied = false;
+  std::string reason;  // why not; empty where applied
+
+  bool operator==(const FusionNote&) const = default;
+};
+
+struct PassContext {
+  // Name patterns (base/glob.h) of fused ops ("attention") and layers ("model.layers.3.*") that stay unfused.
+  std::vector<std::string> no_fuse = {};
+  // Name patterns of passes that do not run.
+  std::vector<std::string> disabled = {};
+  // Whether run_passes verifies the graph before and after each pass.
+  bool verify = kVerifyByDefault;
+  std::vector<FusionNote> notes = {};
+
+  bool may_fuse(std::string_view pattern, std::string_view path) const;
+  // Each note once.
+  void applied(std::string_view pattern, std::string_view path);
+  void missed(std::string_view pattern, std::string_view path, std::string reason);
+  // True where the pattern may be fused at the path; else notes that it was switched off.
+  bool allowed(std::string_view pattern, std::string_view path);
+
+#ifdef NDEBUG
+  static constexpr bool kVerifyByDefault = false;
+#else
+  static constexpr bool kVerifyByDefault = true;
+#endif
+};
+
+struct Pass {
+  std::string_view name;
+  bool (*run)(Graph& graph, PassContext& context) = nullptr;
+};
+
+// For people: for each pattern where it was applied, and where not and why.
+std::string fusion_report(std::span<const FusionNote> notes);
+
+}  // namespace ingot
