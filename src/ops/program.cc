@@ -7,6 +7,11 @@
 namespace ingot {
 namespace {
 
+// Reads the instruction's own text, which must outlive it.
+AttributeReader reader_of(const ProgramInstruction& instruction) {
+  return AttributeReader(instruction.attributes.empty() ? std::string_view("{}") : instruction.attributes);
+}
+
 Result<Type> infer_instruction(const ProgramInstruction& instruction, std::span<const Type> registers) {
   const OpDef* op = find_op(instruction.op);
   if (op == nullptr || !op->traits.elementwise) return failed_error("\"{}\" is no elementwise op", instruction.op);
@@ -16,7 +21,7 @@ Result<Type> infer_instruction(const ProgramInstruction& instruction, std::span<
       return failed_error("{} reads register {} of {}", instruction.op, input, registers.size());
     types.push_back(registers[static_cast<size_t>(input)]);
   }
-  AttributeReader in(instruction.attributes.empty() ? "{}" : instruction.attributes);
+  AttributeReader in = reader_of(instruction);
   INGOT_ASSIGN(const Attributes attributes, op->parse_attributes(in));
   INGOT_ASSIGN(const std::vector<Type> result, op->infer(types, attributes));
   if (result.size() != 1) return failed_error("{} has {} results", instruction.op, result.size());
@@ -28,7 +33,7 @@ Result<Type> infer_instruction(const ProgramInstruction& instruction, std::span<
 Attributes instruction_attributes(const ProgramInstruction& instruction) {
   const OpDef* op = find_op(instruction.op);
   INGOT_CHECK(op != nullptr, "no op named {}", instruction.op);
-  AttributeReader in(instruction.attributes.empty() ? "{}" : instruction.attributes);
+  AttributeReader in = reader_of(instruction);
   auto attributes = op->parse_attributes(in);
   INGOT_CHECK(attributes.ok(), "{}", attributes.error().message);
   return std::move(attributes).value();
