@@ -50,7 +50,9 @@ class Model {
   // can be trained and resumed, but not be exported. Empty for others.
   std::vector<std::string> own_keys() const;
 
-  std::span<const ParameterSpec> parameters() const { return *parameters_; }  // a tied head is the embedding
+  // In the order in which they are used; a tied head is the embedding.
+  std::span<const ParameterSpec> parameters() const& { return *parameters_; }
+  std::span<const ParameterSpec> parameters() const&& = delete;  // they would be gone with the model
   int64_t parameter_count() const;
   // Of training, forward and backward: 6·N + 12·layers·hidden·T with N all parameters.
   double flops_per_token(int64_t tokens) const;
