@@ -1,0 +1,153 @@
+#include "runtime/program.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+
+#include "graph/text.h"
+#include "runtime/bindings.h"
+
+namespace ingot {
+namespace {
+
+// Operands of one node, kept on the stack so that a step allocates nothing. Ops with more (the norm of all gradients)
+// have theirs in a vector that is sized when the program is made.
+constexpr size_t kMaxOperands = 4096;
+
+bool only_renames(const Node& node) {
+  const OpTraits& traits = node.op->traits;
+  return traits.view || traits.part.has_value() || traits.join.has_value();
+}
+
+// Whether the plan lets a renaming node's outputs lie in its inputs' bytes, so that nothing has to be done.
+bool is_in_place(const Graph& graph, const MemoryPlan& plan, const Node& node) {
+  const auto place = [&](ValueId id) { return plan.values[static_cast<size_t>(id)]; };
+  if (!only_renames(node)) return false;
+  if (node.op->traits.join.has_value()) {
+    const Placement out = place(node.outputs[0]);
+    int64_t at = out.offset;
+    for (ValueId input : node.inputs) {
+      if (place(input).segment != out.segment || place(input).offset != at) return false;
+      at += place(input).bytes;
+    }
+    for (int axis = 0; axis < (*node.op->traits.join)(node.attributes); ++axis)
+      if (graph.shape(node.outputs[0])[axis] != 1) return false;
+    return true;
+  }
+  const Placement in = place(node.inputs[0]);
+  for (ValueId output : node.outputs) {
+    const Placement out = place(output);
+    if (out.segment != in.segment || out.offset < in.offset || out.offset + out.bytes > in.offset + in.bytes)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Program>> Program::create(Graph graph, const VariableLayout& variables, int threads) {
+  std::unique_ptr<Program> program(new Program());
+  program->graph_ = graph.compacted();
+  const Graph& g = program->graph_;
+  INGOT_TRY(verify_graph(g));
+  INGOT_ASSIGN(auto kernels, program->bind(threads));
+  std::vector<int64_t> temporaries;
+  for (const auto& kernel : kernels) temporaries.push_back(kernel->temporary_bytes);
+  program->plan_ = plan_memory(g, variables, temporaries);
+  INGOT_TRY(check_plan(g, variables, program->plan_));
+  const MemoryPlan& plan = program->plan_;
+  for (size_t i = 0; i < plan.schedule.size(); ++i) {
+    const Node& node = g.node(plan.schedule[i]);
+    Step step{&node, nullptr, {}, {}, plan.temporaries[i]};
+    for (ValueId input : node.inputs) step.inputs.push_back(plan.values[static_cast<size_t>(input)]);
+    for (ValueId output : node.outputs) step.outputs.push_back(plan.values[static_cast<size_t>(output)]);
+    if (!is_in_place(g, plan, node)) step.kernel = std::move(kernels[i]);
+    if (step.kernel) program->scratch_bytes_ = std::max(program->scratch_bytes_, step.kernel->scratch_bytes);
+    program->most_operands_ = std::max(program->most_operands_, node.inputs.size() + node.outputs.size());
+    program->steps_.push_back(std::move(step));
+  }
+  INGOT_CHECK(program->most_operands_ <= kMaxOperands, "a node with {} operands, at most {}", program->most_operands_,
+              kMaxOperands);
+  for (const Source& source : g.sources)
+    if (source.kind == SourceKind::input) program->inputs_.push_back(&source);
+  return program;
+}
+
+Result<std::vector<std::unique_ptr<NodeKernel>>> Program::bind(int threads) {
+  std::vector<std::unique_ptr<NodeKernel>> kernels;
+  SharedTables tables;
+  for (NodeId id : graph_.schedule()) {
+    auto kernel = bind_node({graph_, graph_.node(id), threads, tables});
+    if (!kernel.ok())
+      return Error{kernel.error().kind, fmt::format("{} at \"{}\": {}", graph_.node(id).op->name, graph_.node(id).path,
+                                                    kernel.error().message)};
+    kernels.push_back(std::move(*kernel));
+  }
+  return kernels;
+}
+
+std::byte* Program::address(const Arena& arena, const Placement& placement) const {
+  return (placement.segment == Segment::persistent ? arena.persistent() : arena.workspace()) + placement.offset;
+}
+
+Status Program::copy_inputs(const Arena& arena, std::span<const ProgramInput> inputs) const {
+  for (const Source* source : inputs_) {
+    const auto given = std::ranges::find(inputs, source->name, &ProgramInput::name);
+    const Type& type = graph_.type(source->value);
+    INGOT_CHECK(given != inputs.end(), "{}: the input {} is not given", graph_.name, source->name);
+    INGOT_CHECK(given->content.dtype == type.dtype && given->content.shape == type.shape,
+                "{}: the input {} is {}, given {} {}", graph_.name, source->name, type.to_string(),
+                name_of(given->content.dtype), given->content.shape.to_string());
+    std::memcpy(address(arena, plan_.values[static_cast<size_t>(source->value)]), given->content.data,
+                static_cast<size_t>(type.bytes()));
+  }
+  return {};
+}
+
+Status Program::run(const Arena& arena, const ThreadPool& pool, std::span<const ProgramInput> inputs,
+                    const RandomState& random, const NodeObserver* observer) const {
+  INGOT_TRY(copy_inputs(arena, inputs));
+  std::array<std::byte*, kMaxOperands> operands;
+  using Clock = std::chrono::steady_clock;
+  for (const Step& step : steps_) {
+    const auto start = observer != nullptr ? Clock::now() : Clock::time_point();
+    if (step.kernel) {
+      size_t n = 0;
+      for (const Placement& input : step.inputs) operands[n++] = address(arena, input);
+      for (const Placement& output : step.outputs) operands[n++] = address(arena, output);
+      step.kernel->run({pool,
+                        {operands.data(), step.inputs.size()},
+                        {operands.data() + step.inputs.size(), step.outputs.size()},
+                        address(arena, step.temporary),
+                        arena.scratch(),
+                        arena.scratch_stride(),
+                        random});
+    }
+    if (observer != nullptr)
+      INGOT_TRY(observe(arena, step, std::chrono::duration<double>(Clock::now() - start).count(), *observer));
+  }
+  for (const FinalCopy& copy : plan_.copies) {
+    const Placement& from = plan_.values[static_cast<size_t>(copy.value)];
+    std::memmove(arena.persistent() + copy.offset, address(arena, from), static_cast<size_t>(from.bytes));
+  }
+  return {};
+}
+
+Status Program::observe(const Arena& arena, const Step& step, double seconds, const NodeObserver& observer) const {
+  std::vector<ConstTensorView> outputs;
+  for (ValueId id : step.node->outputs) outputs.push_back(value(arena, id));
+  return observer({*step.node, outputs, seconds});
+}
+
+ConstTensorView Program::value(const Arena& arena, ValueId id) const {
+  return {address(arena, plan_.values[static_cast<size_t>(id)]), graph_.type(id).dtype, graph_.type(id).shape};
+}
+
+ConstTensorView Program::output(const Arena& arena, std::string_view name) const {
+  const ValueId id = graph_.find_output(name);
+  INGOT_CHECK(id != kNone, "{} has no output {}", graph_.name, name);
+  return value(arena, id);
+}
+
+}  // namespace ingot

@@ -1,0 +1,71 @@
+// Program: a graph made ready to run (schedule, kernels, memory plan), and how it is run over an arena.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memory/plan.h"
+#include "runtime/arena.h"
+#include "runtime/kernel.h"
+
+namespace ingot {
+
+// The content of one input of a run; the bytes are copied into the workspace.
+struct ProgramInput {
+  std::string_view name;
+  ConstTensorView content;
+};
+
+// Told after each node what it computed. An error ends the run with that error (what is stored then is undefined).
+struct NodeEvent {
+  const Node& node;
+  std::span<const ConstTensorView> outputs;
+  double seconds;
+};
+using NodeObserver = std::function<Status(const NodeEvent&)>;
+
+class Program {
+ public:
+  // Binds kernels and plans memory; the plan is checked. Every parameter and state of the graph must be in `variables`.
+  static Result<std::unique_ptr<Program>> create(Graph graph, const VariableLayout& variables, int threads);
+
+  const Graph& graph() const { return graph_; }
+  const MemoryPlan& plan() const { return plan_; }
+  int64_t scratch_bytes() const { return scratch_bytes_; }  // for each thread
+
+  // Runs over an arena that has reserved plan().workspace_bytes and scratch_bytes(). All inputs must be given, with the
+  // graph's types. Allocates nothing, unless there is an observer.
+  Status run(const Arena& arena, const ThreadPool& pool, std::span<const ProgramInput> inputs,
+             const RandomState& random, const NodeObserver* observer = nullptr) const;
+
+  // An output of the last run over this arena; valid until another program (or this one) runs there.
+  ConstTensorView output(const Arena& arena, std::string_view name) const;
+  ConstTensorView value(const Arena& arena, ValueId id) const;
+
+ private:
+  struct Step {
+    const Node* node = nullptr;
+    std::unique_ptr<NodeKernel> kernel;  // null: its outputs are already where its inputs are
+    std::vector<Placement> inputs, outputs;
+    Placement temporary;
+  };
+
+  Program() = default;
+  Result<std::vector<std::unique_ptr<NodeKernel>>> bind(int threads);
+  std::byte* address(const Arena& arena, const Placement& placement) const;
+  Status copy_inputs(const Arena& arena, std::span<const ProgramInput> inputs) const;
+  Status observe(const Arena& arena, const Step& step, double seconds, const NodeObserver& observer) const;
+
+  Graph graph_;
+  MemoryPlan plan_;
+  std::vector<Step> steps_;
+  std::vector<const Source*> inputs_;
+  size_t most_operands_ = 0;
+  int64_t scratch_bytes_ = 0;
+};
+
+}  // namespace ingot

@@ -1,0 +1,93 @@
+// The programs of one training run and the arena that they share: micro-steps for the shapes that occur, the
+// evaluation, and the update.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/batch.h"
+#include "models/model.h"
+#include "optim/step_graph.h"
+#include "optim/update_graph.h"
+#include "runtime/program.h"
+
+namespace ingot {
+
+struct ProgramSettings {
+  bool fuse = true;  // false: the plain ops one by one (training.mode eager)
+  std::vector<std::string> disabled_passes, no_fuse, freeze;
+  bool dropout = true;
+  bool keep_activations = false;
+  AdamwConfig adamw;
+  double weight_decay = 0.1;
+  double max_grad_norm = 1.0;
+  std::vector<ParameterGroupRule> groups;
+  int64_t rows = 1, tokens = 1;  // the usual shape of a micro-batch
+};
+
+struct UpdateResult {
+  double grad_norm = 0;  // over all trained parameters, before clipping
+  bool skipped = false;  // a gradient was not finite, nothing changed
+};
+
+// Not thread-safe. Owns the arena: weights under their Hugging Face names, gradients, optimizer moments.
+class TrainingPrograms {
+ public:
+  // Compiles the usual micro-step and the update, and lays out the variables. All variables are zero. Error: usage
+  // where the machine has no memory for it or a pattern matches nothing.
+  static Result<std::unique_ptr<TrainingPrograms>> create(const Model& model, const ProgramSettings& settings,
+                                                          const ThreadPool& pool);
+
+  // One micro-batch: gradients are stored, or added to those there. Returns the loss part of it.
+  Result<double> micro_step(const Batch& batch, float loss_scale, bool accumulate, const RandomState& random,
+                            const NodeObserver* observer = nullptr);
+  // The loss part of a batch, without gradients or dropout.
+  Result<double> evaluate(const Batch& batch, float loss_scale);
+  // The t-th update (1 at the first) from the gradients as they are.
+  Result<UpdateResult> update(double learning_rate, int64_t t, const NodeObserver* observer = nullptr);
+
+  const Arena& arena() const { return *arena_; }
+  const std::vector<TrainedParameter>& trained() const { return trained_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }  // about parameter groups
+  const PassContext& passes() const { return context_; }                  // what was fused where
+  // The program of a shape, compiled when first asked for. At most kMaxShapes are kept, the least recently used goes.
+  Result<const Program*> micro_step_program(int64_t rows, int64_t tokens, bool accumulate);
+  Result<const Program*> evaluation_program(int64_t rows, int64_t tokens);
+  const Program& update_program() const { return *update_; }
+  double compile_seconds() const { return compile_seconds_; }
+
+  static constexpr size_t kMaxShapes = 24;
+
+ private:
+  enum class Kind { micro_step, accumulating_micro_step, evaluation };
+  struct Entry {
+    Kind kind;
+    int64_t rows, tokens;
+    std::unique_ptr<Program> program;
+  };
+
+  TrainingPrograms(const Model& model, const ProgramSettings& settings, const ThreadPool& pool)
+      : model_(model), settings_(settings), pool_(pool) {}
+  Status start();
+  Result<Graph> graph_of(Kind kind, int64_t rows, int64_t tokens);
+  Result<const Program*> program(Kind kind, int64_t rows, int64_t tokens);
+  Result<const Program*> keep(Kind kind, int64_t rows, int64_t tokens, Graph graph);
+  Result<double> run_batch(const Program& program, const Batch& batch, float loss_scale, const RandomState& random,
+                           const NodeObserver* observer);
+
+  const Model& model_;
+  ProgramSettings settings_;
+  const ThreadPool& pool_;
+  PassContext context_;
+  std::vector<TrainedParameter> trained_;
+  std::vector<std::string> warnings_;
+  std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Program> update_;
+  std::list<Entry> cache_;  // the most recently used first
+  double compile_seconds_ = 0;
+};
+
+}  // namespace ingot
