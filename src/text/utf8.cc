@@ -2,9 +2,39 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace ingot {
+namespace {
+
+// The letters and numbers that Unicode 15.1 and 16 added to what utf8proc 2.8 knows (UnicodeData.txt), so that pieces
+// are those of the tokenizer libraries of today.
+struct LaterRange {
+  char32_t first, last;
+  CharClass type;
+};
+constexpr LaterRange kLaterRanges[] = {
+    {0x1C89, 0x1C8A, CharClass::letter},   {0xA7CB, 0xA7CD, CharClass::letter},   {0xA7DA, 0xA7DC, CharClass::letter},
+    {0x105C0, 0x105F3, CharClass::letter}, {0x10D40, 0x10D49, CharClass::number}, {0x10D4A, 0x10D65, CharClass::letter},
+    {0x10D6F, 0x10D85, CharClass::letter}, {0x10EC2, 0x10EC4, CharClass::letter}, {0x11380, 0x11389, CharClass::letter},
+    {0x1138B, 0x1138B, CharClass::letter}, {0x1138E, 0x1138E, CharClass::letter}, {0x11390, 0x113B5, CharClass::letter},
+    {0x113B7, 0x113B7, CharClass::letter}, {0x113D1, 0x113D1, CharClass::letter}, {0x113D3, 0x113D3, CharClass::letter},
+    {0x116D0, 0x116E3, CharClass::number}, {0x11BC0, 0x11BE0, CharClass::letter}, {0x11BF0, 0x11BF9, CharClass::number},
+    {0x13460, 0x143FA, CharClass::letter}, {0x16100, 0x1611D, CharClass::letter}, {0x16130, 0x16139, CharClass::number},
+    {0x16D40, 0x16D6C, CharClass::letter}, {0x16D70, 0x16D79, CharClass::number}, {0x18CFF, 0x18CFF, CharClass::letter},
+    {0x1CCF0, 0x1CCF9, CharClass::number}, {0x1E5D0, 0x1E5ED, CharClass::letter}, {0x1E5F0, 0x1E5F0, CharClass::letter},
+    {0x1E5F1, 0x1E5FA, CharClass::number}, {0x2EBF0, 0x2EE5D, CharClass::letter}};
+
+CharClass classify_unassigned(char32_t code) {
+  const auto* range =
+      std::lower_bound(std::begin(kLaterRanges), std::end(kLaterRanges), code,
+                       [](const LaterRange& candidate, char32_t value) { return candidate.last < value; });
+  return range != std::end(kLaterRanges) && code >= range->first ? range->type : CharClass::other;
+}
+
+}  // namespace
 
 Utf8Char decode_multibyte(const unsigned char* p, const unsigned char* end) {
   const auto tail = [&](int i) { return end - p > i && (p[i] & 0xC0) == 0x80; };
@@ -107,6 +137,8 @@ CharClass classify(char32_t code) {
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
       return CharClass::space;
+    case UTF8PROC_CATEGORY_CN:
+      return classify_unassigned(code);
     default:
       return code == 0x85 ? CharClass::space : CharClass::other;
   }
@@ -125,6 +157,8 @@ bool is_word_char(char32_t code) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_PC:
       return true;
+    case UTF8PROC_CATEGORY_CN:  // the later numbers are all decimal digits
+      return classify_unassigned(code) != CharClass::other;
     default:
       return false;
   }

@@ -35,7 +35,7 @@ size_t invalid_utf8_end(std::string_view text, size_t from);
 size_t closed_utf8_prefix(std::string_view bytes);
 
 // Letter: \p{L}. Number: \p{N}. Space: White_Space (\s of the regex engine that tokenizer.json files are written for).
-// Unicode 14.
+// Unicode 16.
 enum class CharClass : uint8_t { letter, number, space, other, invalid };
 
 CharClass classify(char32_t code);

@@ -11,7 +11,7 @@ namespace ingot {
 
 using TokenId = int32_t;
 constexpr TokenId kNoToken = -1;
-constexpr int64_t kMostTokens = int64_t{1} << 24;  // ids are below; far above any vocabulary that is trained
+constexpr int64_t kMostTokens = int64_t{1} << 22;  // ids are below; far above any vocabulary that is trained
 
 class Vocabulary {
  public:
