@@ -9,14 +9,14 @@
 namespace ingot {
 namespace {
 
-using testing::expect_unchanged;
-using testing::run_pass;
+using ingot::testing::expect_unchanged;
+using ingot::testing::run_pass;
 
 // Each case: what one value is computed from, and what remains.
 void expect_fold(std::string_view before, std::string_view after) {
   const auto result = run_pass(fold, before);
   EXPECT_TRUE(result.changed);
-  EXPECT_EQ(result.text, print_graph(testing::graph_of(after)));
+  EXPECT_EQ(result.text, print_graph(ingot::testing::graph_of(after)));
 }
 
 TEST(Fold, DropsNeutralElements) {
@@ -177,7 +177,7 @@ output "e" = %6
 }
 
 TEST(Dce, RemovesWhatNothingNeeds) {
-  Graph graph = testing::graph_of(R"(%0 = state "x" : f32[3]
+  Graph graph = ingot::testing::graph_of(R"(%0 = state "x" : f32[3]
 %1 = exp(%0)
 %2 = exp(%1)
 %3 = log(%0)
