@@ -8,54 +8,83 @@
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
 
-// A[rows, depth] copied to dense rows.
-HWY_INLINE void copy_rows(int64_t rows, int64_t width, const float* from, int64_t from_stride, float* to,
-                          int64_t to_stride) {
-  for (int64_t i = 0; i < rows; ++i) {
-    const float* source = from + i * from_stride;
-    float* target = to + i * to_stride;
-    for_vectors(width, [&](int64_t j, auto at) { at.store(at.load(source + j), target + j); });
+// What the panel of columns after `column`, in the block of k from begin, is read from; nothing after the tile's last.
+HWY_INLINE Prefetch next_panel(const MatmulTile& tile, int64_t begin, int64_t column) {
+  int64_t next = column + kPanelColumns;
+  if (next >= tile.columns) {
+    next = 0;
+    begin += kDepthBlock;
+    if (begin >= tile.k) return {};
   }
+  const int64_t depth = std::min(kDepthBlock, tile.k - begin), width = std::min(kPanelColumns, tile.columns - next);
+  if (tile.packed_b)
+    return Prefetch::of(tile.b + next * tile.k + begin * kPanelColumns, depth, kPanelColumns, kPanelColumns);
+  if (tile.transpose_b) return Prefetch::of(tile.b + next * tile.ldb + begin, width, depth, tile.ldb);
+  return Prefetch::of(tile.b + begin * tile.ldb + next, depth, width, tile.ldb);
 }
 
-// Rows of A whose distance is a multiple of a page map to the same few sets of the first-level cache and evict each
-// other; so does each step of a transposed A. Those are copied, once per block of k, before the panels go by.
-HWY_INLINE bool needs_copy(const MatmulTile& tile) {
-  if (tile.columns <= kPanelColumns) return false;
-  return tile.transpose_a || (tile.lda * static_cast<int64_t>(sizeof(float))) % 4096 == 0;
+// The block of A after the block of k from begin.
+HWY_INLINE Prefetch next_block(const MatmulTile& tile, int64_t begin) {
+  begin += kDepthBlock;
+  if (begin >= tile.k) return {};
+  const int64_t depth = std::min(kDepthBlock, tile.k - begin);
+  if (tile.transpose_a) return Prefetch::of(tile.a + begin * tile.lda, depth, tile.rows, tile.lda);
+  return Prefetch::of(tile.a + begin, tile.rows, depth, tile.lda);
+}
+
+HWY_INLINE int64_t burst_of(const Prefetch& rows, int64_t chunks) {
+  return (rows.left() + chunks - 1) / chunks;
+}
+
+// One panel of the block of k from begin, ready to be multiplied with.
+HWY_INLINE const float* panel_of(const MatmulTile& tile, int64_t begin, int64_t column, float* copy) {
+  if (tile.packed_b) return tile.b + column * tile.k + begin * kPanelColumns;
+  const int64_t depth = std::min(kDepthBlock, tile.k - begin), width = std::min(kPanelColumns, tile.columns - column);
+  if (tile.transpose_b)
+    pack_panel_transposed(depth, width, tile.b + column * tile.ldb + begin, tile.ldb, copy);
+  else
+    pack_panel(depth, width, tile.b + begin * tile.ldb + column, tile.ldb, copy);
+  return copy;
+}
+
+// A tile of a few rows or of one panel: packing A would cost more than it saves.
+HWY_INLINE void run_thin(const MatmulTile& tile, float* panel_copy) {
+  for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
+    const int64_t depth = std::min(kDepthBlock, tile.k - begin);
+    const bool accumulate = tile.accumulate || begin > 0;
+    for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
+      const int64_t width = std::min(kPanelColumns, tile.columns - column);
+      const float* panel = panel_of(tile, begin, column, panel_copy);
+      if (tile.transpose_a)
+        gemm_panel<LayoutA::columns>(tile.rows, width, depth, tile.a + begin * tile.lda, tile.lda, panel,
+                                     tile.c + column, tile.ldc, accumulate);
+      else
+        gemm_panel<LayoutA::rows>(tile.rows, width, depth, tile.a + begin, tile.lda, panel, tile.c + column, tile.ldc,
+                                  accumulate);
+    }
+  }
 }
 
 void run_tile(const MatmulTile& tile, float* scratch) {
   float* panel_copy = scratch;
-  float* a_copy = scratch + kPanelColumns * kDepthBlock;
-  const bool copy = needs_copy(tile);
+  float* block = scratch + kPanelColumns * kDepthBlock;
+  if (tile.rows <= kGemmRows || tile.columns <= kPanelColumns) return run_thin(tile, panel_copy);
   for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
     const int64_t depth = std::min(kDepthBlock, tile.k - begin);
-    const bool accumulate = tile.accumulate || begin > 0;
-    const float* a = tile.a + (tile.transpose_a ? begin * tile.lda : begin);
-    int64_t a_stride = tile.lda;
-    if (copy) {
-      a_stride = tile.transpose_a ? tile.rows : kCopiedRowStride;
-      if (tile.transpose_a)
-        copy_rows(depth, tile.rows, a, tile.lda, a_copy, a_stride);
-      else
-        copy_rows(tile.rows, depth, a, tile.lda, a_copy, a_stride);
-      a = a_copy;
-    }
+    if (tile.transpose_a)
+      pack_rows_transposed(tile.rows, depth, tile.a + begin * tile.lda, tile.lda, block);
+    else
+      pack_rows(tile.rows, depth, tile.a + begin, tile.lda, block);
+    const int64_t chunks = RowGroups(tile.rows).count * ((depth + kGemmChunk - 1) / kGemmChunk);
+    Lookahead ahead;
+    ahead.block = next_block(tile, begin);
+    ahead.block_burst = burst_of(ahead.block, chunks * panels_of(tile.columns));
     for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
-      const int64_t width = std::min(kPanelColumns, tile.columns - column);
-      const float* panel = panel_copy;
-      if (tile.packed_b)
-        panel = tile.b + column * tile.k + begin * kPanelColumns;
-      else if (tile.transpose_b)
-        pack_panel_transposed(depth, width, tile.b + column * tile.ldb + begin, tile.ldb, panel_copy);
-      else
-        pack_panel(depth, width, tile.b + begin * tile.ldb + column, tile.ldb, panel_copy);
-      float* c = tile.c + column;
-      if (tile.transpose_a)
-        gemm_panel<LayoutA::columns>(tile.rows, width, depth, a, a_stride, panel, c, tile.ldc, accumulate);
-      else
-        gemm_panel<LayoutA::rows>(tile.rows, width, depth, a, a_stride, panel, c, tile.ldc, accumulate);
+      const float* panel = panel_of(tile, begin, column, panel_copy);
+      ahead.panel = next_panel(tile, begin, column);
+      ahead.panel_burst = burst_of(ahead.panel, chunks);
+      gemm_panel_packed(tile.rows, std::min(kPanelColumns, tile.columns - column), depth, block, panel, tile.c + column,
+                        tile.ldc, tile.accumulate || begin > 0, ahead);
     }
   }
 }
@@ -82,7 +111,7 @@ HWY_EXPORT(pack_all);
 }  // namespace
 
 size_t matmul_tile_scratch_bytes(int64_t rows) {
-  return static_cast<size_t>(kPanelColumns * kDepthBlock + rows * kCopiedRowStride) * sizeof(float);
+  return static_cast<size_t>(kPanelColumns * kDepthBlock + (rows + kMaxGemmRows) * kDepthBlock) * sizeof(float);
 }
 
 void run_matmul_tile(const MatmulTile& tile, float* scratch) {

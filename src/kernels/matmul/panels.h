@@ -9,9 +9,8 @@ namespace ingot::kernels {
 inline constexpr int64_t kPanelColumns = 32;
 // Steps of k summed in registers before C is touched: a panel of this depth fills most of a first-level cache.
 inline constexpr int64_t kDepthBlock = 256;
-// Between the rows of a copied block of A: one cache line more than the block, so that rows lie in different cache
-// sets.
-inline constexpr int64_t kCopiedRowStride = kDepthBlock + 16;
+// The most rows of C that any instruction set holds in registers.
+inline constexpr int64_t kMaxGemmRows = 12;
 
 constexpr int64_t panels_of(int64_t columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns;
