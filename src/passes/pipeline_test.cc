@@ -17,6 +17,10 @@ struct ModelCase {
   std::map<std::string, int> fused;  // how often each pattern is
 };
 
+void PrintTo(const ModelCase& test, std::ostream* out) {
+  *out << test.name;
+}
+
 Graph loss_graph(const ModelCase& test) {
   auto model = Model::from_json(test.config, test.name);
   EXPECT_TRUE(model.ok()) << model.error().message;
