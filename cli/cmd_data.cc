@@ -93,7 +93,7 @@ Status build(const BuildFlags& flags) {
   if (!tokenizer.eos_id())
     log_warning("the tokenizer {} names no end-of-text token: documents will not be marked", flags.tokenizer);
   const ThreadPool pool(default_threads(flags.threads));
-  BuildOptions options;
+  ShardBuildOptions options;
   ProgressLine line;
   options.progress = [&](const BuildProgress& progress) { line.show(progress); };
   INGOT_ASSIGN(const std::shared_ptr<const ShardSet> set,

@@ -58,7 +58,7 @@ Status encode_pieces(Work& work, const TextEncoder& encoder) {
 // Passes the documents of the sources through the encoder, round by round, to a writer.
 class Builder {
  public:
-  Builder(const TextEncoder& encoder, const ThreadPool& pool, const BuildOptions& options, uint64_t bytes_total,
+  Builder(const TextEncoder& encoder, const ThreadPool& pool, const ShardBuildOptions& options, uint64_t bytes_total,
           ShardWriter& writer)
       : encoder_(encoder),
         pool_(pool),
@@ -124,7 +124,7 @@ class Builder {
 
   const TextEncoder& encoder_;
   const ThreadPool& pool_;
-  const BuildOptions& options_;
+  const ShardBuildOptions& options_;
   ShardWriter& writer_;
   std::vector<Work> works_;
   BuildProgress progress_;
@@ -252,7 +252,7 @@ std::shared_ptr<const ShardSet> open_if_current(const fs::path& directory, const
 
 Result<std::shared_ptr<const ShardSet>> build(std::span<const SourceSpec> specs, const Inputs& inputs,
                                               const TextEncoder& encoder, const fs::path& directory,
-                                              const ThreadPool& pool, const BuildOptions& options) {
+                                              const ThreadPool& pool, const ShardBuildOptions& options) {
   INGOT_TRY(check_replaceable(directory));
   INGOT_TRY(ingot::create_directories(directory.has_parent_path() ? directory.parent_path() : fs::path(".")));
   INGOT_ASSIGN(const DirectoryLock lock, DirectoryLock::acquire(directory));
@@ -279,7 +279,7 @@ fs::path without_trailing_separator(const fs::path& path) {
 
 Result<std::shared_ptr<const ShardSet>> build_shards(std::span<const SourceSpec> specs, const TextEncoder& encoder,
                                                      const fs::path& directory, const ThreadPool& pool,
-                                                     const BuildOptions& options) {
+                                                     const ShardBuildOptions& options) {
   if (directory.empty()) return usage_error("no directory was given for the shards");
   INGOT_ASSIGN(const Inputs inputs, collect_inputs(specs, encoder));
   return build(specs, inputs, encoder, without_trailing_separator(directory), pool, options);
@@ -287,7 +287,7 @@ Result<std::shared_ptr<const ShardSet>> build_shards(std::span<const SourceSpec>
 
 Result<std::shared_ptr<const ShardSet>> open_or_build(const SourceSpec& spec, const TextEncoder& encoder,
                                                       const fs::path& cache, const ThreadPool& pool,
-                                                      const BuildOptions& options) {
+                                                      const ShardBuildOptions& options) {
   if (ShardSet::is_shard_directory(spec.path)) {
     INGOT_ASSIGN(std::shared_ptr<const ShardSet> set, ShardSet::open(spec.path));
     if (set->index().tokenizer_fingerprint != encoder.fingerprint)

@@ -21,7 +21,7 @@ struct BuildProgress {
   int64_t tokens = 0;
 };
 
-struct BuildOptions {
+struct ShardBuildOptions {
   int64_t shard_tokens = int64_t{1} << 28;
   std::function<void(const BuildProgress&)>
       progress;  // called on the calling thread, a few times a second of work; may be empty
@@ -34,12 +34,12 @@ struct BuildOptions {
 // number of threads.
 Result<std::shared_ptr<const ShardSet>> build_shards(std::span<const SourceSpec> specs, const TextEncoder& encoder,
                                                      const fs::path& directory, const ThreadPool& pool,
-                                                     const BuildOptions& options = {});
+                                                     const ShardBuildOptions& options = {});
 
 // The shards of one source: opened where `spec.path` is a directory of shards (ErrorKind::input if it was built with
 // another tokenizer), else built in, or reused from, a directory of `cache` that is named after the inputs.
 Result<std::shared_ptr<const ShardSet>> open_or_build(const SourceSpec& spec, const TextEncoder& encoder,
                                                       const fs::path& cache, const ThreadPool& pool,
-                                                      const BuildOptions& options = {});
+                                                      const ShardBuildOptions& options = {});
 
 }  // namespace ingot

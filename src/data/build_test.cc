@@ -22,7 +22,7 @@ SourceSpec source(std::string path) {
 
 Result<std::shared_ptr<const ShardSet>> build(const SourceSpec& spec, const fs::path& out,
                                               const TextEncoder& encoder = byte_encoder(), int threads = 1,
-                                              BuildOptions options = {}) {
+                                              ShardBuildOptions options = {}) {
   return build_shards(std::span(&spec, 1), encoder, out, ThreadPool(threads), options);
 }
 
@@ -201,7 +201,7 @@ TEST(Build, DocumentsCrossFromShardToShard) {
   dir.write("in/a.txt", "hello world");
   dir.write("in/b.txt", "again");
   for (int64_t shard_tokens : {1, 5, 9, 18, 1000}) {
-    BuildOptions options;
+    ShardBuildOptions options;
     options.shard_tokens = shard_tokens;
     const fs::path out = dir / fmt::format("out{}", shard_tokens);
     ASSERT_VALUE(const auto set, build(source((dir / "in").string()), out, byte_encoder(), 1, options));

@@ -58,7 +58,7 @@ Segments Segments::all(std::shared_ptr<const TokenStore> store) {
   return Segments(std::move(store), true);
 }
 
-Segment Segments::segment(int64_t index) const {
+TokenSegment Segments::segment(int64_t index) const {
   const int64_t begin = is_all_ ? store_->document_begin(index) : begins_[static_cast<size_t>(index)];
   const int64_t end =
       is_all_ ? store_->document_end(index) : begin + ends_[static_cast<size_t>(index)] - first_token(index);

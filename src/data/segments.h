@@ -11,7 +11,7 @@
 namespace ingot {
 
 // Consecutive tokens of one document. Positions are the store's.
-struct Segment {
+struct TokenSegment {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t counted_from = 0;  // tokens before this position are no targets (a prompt)
@@ -29,7 +29,7 @@ class Segments {
   const TokenStore& store() const { return *store_; }
   int64_t count() const { return is_all_ ? store_->documents() : static_cast<int64_t>(begins_.size()); }
   int64_t tokens() const { return is_all_ ? store_->tokens() : (ends_.empty() ? 0 : ends_.back()); }
-  Segment segment(int64_t index) const;
+  TokenSegment segment(int64_t index) const;
   // The set's number of the first token of a segment.
   int64_t first_token(int64_t index) const;
   // The segment that holds a token of the set, 0 <= token < tokens().

@@ -13,7 +13,7 @@ using namespace data_testing;  // NOLINT: helpers of this folder's tests
 std::vector<int64_t> positions_of(const Segments& segments) {
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < segments.count(); ++i) {
-    const Segment segment = segments.segment(i);
+    const TokenSegment segment = segments.segment(i);
     EXPECT_EQ(segments.first_token(i), static_cast<int64_t>(positions.size()));
     for (int64_t p = segment.begin; p < segment.end; ++p) positions.push_back(p);
   }

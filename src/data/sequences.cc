@@ -48,7 +48,7 @@ Status PackedSequences::fill(int64_t index, const RowView& row) const {
   const int64_t first = index * sequence_length_;
   int64_t at = 0;  // in the row
   for (int64_t number = segments_.find(first); at < sequence_length_; ++number) {
-    const Segment segment = segments_.segment(number);
+    const TokenSegment segment = segments_.segment(number);
     const int64_t skipped = first + at - segments_.first_token(number);  // of the segment, in earlier rows
     const int64_t end = std::min(sequence_length_, at + segment.size() - skipped);
     const int64_t from = segment.begin + skipped;
@@ -81,10 +81,10 @@ DocumentSequences::DocumentSequences(Segments segments, int64_t sequence_length)
   }
 }
 
-Segment DocumentSequences::row_segment(int64_t index) const {
+TokenSegment DocumentSequences::row_segment(int64_t index) const {
   const int64_t number = std::upper_bound(row_ends_.begin(), row_ends_.end(), index) - row_ends_.begin();
   const int64_t piece = index - (number == 0 ? 0 : row_ends_[static_cast<size_t>(number) - 1]);
-  Segment segment = segments_.segment(number);
+  TokenSegment segment = segments_.segment(number);
   segment.begin += piece * sequence_length_;
   segment.end = std::min(segment.end, segment.begin + sequence_length_);
   return segment;
@@ -95,7 +95,7 @@ int64_t DocumentSequences::length(int64_t index) const {
 }
 
 Status DocumentSequences::fill(int64_t index, const RowView& row) const {
-  const Segment segment = row_segment(index);
+  const TokenSegment segment = row_segment(index);
   INGOT_TRY(segments_.store().read(segment.begin, row.ids));
   fill_as_one_document(row);
   write_targets(row, 0, segment.size(), segment.counted_from - segment.begin);

@@ -82,7 +82,7 @@ class DocumentSequences final : public SequenceSource {
   uint64_t fingerprint() const override;
 
  private:
-  Segment row_segment(int64_t index) const;
+  TokenSegment row_segment(int64_t index) const;
 
   Segments segments_;
   int64_t sequence_length_;
