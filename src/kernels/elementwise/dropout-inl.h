@@ -31,8 +31,9 @@ HWY_INLINE void fill_philox(uint64_t key, uint64_t counter, uint64_t first_block
   const int64_t step = static_cast<int64_t>(hn::Lanes(wide));
   const auto multiplier0 = hn::Set(narrow, 0xD2511F53u), multiplier1 = hn::Set(narrow, 0xCD9E8D57u);
   const auto low_half = hn::Set(wide, 0xffffffffu);
+  const auto first_indices = hn::Iota(wide, first_block);
   for (int64_t i = 0; i < blocks; i += step) {
-    const auto index = hn::Iota(wide, first_block + static_cast<uint64_t>(i));
+    const auto index = hn::Add(first_indices, hn::Set(wide, static_cast<uint64_t>(i)));
     auto c0 = hn::BitCast(narrow, index);
     auto c1 = hn::BitCast(narrow, hn::ShiftRight<32>(index));
     auto c2 = hn::BitCast(narrow, hn::Set(wide, counter));

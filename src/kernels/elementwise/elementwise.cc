@@ -27,7 +27,9 @@ struct EwOperands {
 
 template <class Function>
 HWY_INLINE void unary(const EwOperands& o, Function function) {
-  for_vectors(o.n, [&](int64_t i, auto access) HWY_ATTR { access.store(function(access.load(o.a + i)), o.dst + i); });
+  const float* a = o.a;  // copies: the compiler must take vector stores to change what is read through a reference
+  float* dst = o.dst;
+  for_vectors(o.n, [&](int64_t i, auto access) HWY_ATTR { access.store(function(access.load(a + i)), dst + i); });
 }
 template <class Function>
 HWY_INLINE void binary(const EwOperands& o, Function function) {
@@ -130,10 +132,10 @@ HWY_NOINLINE void dropout_op(const EwOperands& o, const EwStream& stream, int64_
   for (int64_t begin = 0; begin < o.n; begin += kDropoutChunk) {
     const int64_t count = std::min(kDropoutChunk, o.n - begin);
     const uint32_t* bits = draw_bits(stream.key, stream.counter, first + begin, count, buffer);
-    for_vectors(count, [&](int64_t i, auto access) HWY_ATTR {
-      const FloatVec kept = apply_dropout(access.load(o.a + begin + i), bits + i, p, scale);
-      access.store(kept, o.dst + begin + i);
-    });
+    const float* a = o.a + begin;
+    float* dst = o.dst + begin;
+    for_vectors(count, [&](int64_t i, auto access)
+                           HWY_ATTR { access.store(apply_dropout(access.load(a + i), bits + i, p, scale), dst + i); });
   }
 }
 

@@ -83,8 +83,8 @@ struct EwOutput {
   int64_t row_origin = 0, column_origin = 0;
 };
 
-// Random numbers of a dropout. The element at (row, column) has the index i = first + row * row_length + column and is drawn as
-// philox(key, i / 4, counter)[i % 4] (base/rng.h), so a recomputed dropout is the same dropout.
+// Random numbers of a dropout. The element at (row, column) has the index i = first + row * row_length + column and is
+// drawn as philox(key, i / 4, counter)[i % 4] (base/rng.h), so a recomputed dropout is the same dropout.
 struct EwStream {
   uint64_t key = 0;
   uint64_t counter = 0;

@@ -109,8 +109,8 @@ HWY_INLINE FloatVec vector_sigmoid(FloatVec x) {
 
 HWY_INLINE FloatVec vector_tanh(FloatVec x) {
   const FloatVec magnitude = hn::Abs(x);
-  const FloatVec e = vector_exp(hn::Add(magnitude, magnitude));
-  const FloatVec large = hn::Sub(set(1.0f), hn::Div(set(2.0f), hn::Add(e, set(1.0f))));
+  const FloatVec e = vector_exp(hn::Mul(magnitude, set(-2.0f)));
+  const FloatVec large = hn::Div(hn::Sub(set(1.0f), e), hn::Add(set(1.0f), e));
   const FloatVec z = hn::Mul(x, x);
   const FloatVec p =
       polynomial(z, -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f, -3.33332819422e-1f);

@@ -10,10 +10,20 @@ constexpr int64_t kRows = 4096, kColumns = 3072, kElements = kRows * kColumns;
 void transpose_matrix(benchmark::State& state) {
   const auto size = static_cast<size_t>(state.range(0));
   const HugeBuffer<float> from = bench::normal_buffer(kElements, 1), to(kElements);
-  for (auto _ : state) transpose(from.data(), kColumns, to.data(), kRows, kRows, kColumns, size);
+  const bool stream = state.range(1) != 0;
+  for (auto _ : state) transpose(from.data(), kColumns, to.data(), kRows, kRows, kColumns, size, stream);
   bench::report_bytes(state, 2.0 * kElements * static_cast<double>(size));
 }
-BENCHMARK(transpose_matrix)->ArgName("bytes")->Arg(4)->Arg(2);
+BENCHMARK(transpose_matrix)->ArgNames({"bytes", "stream"})->ArgsProduct({{4, 2}, {0, 1}});
+
+// A tile that stays in L2.
+void transpose_in_cache(benchmark::State& state) {
+  const auto size = static_cast<size_t>(state.range(0));
+  const HugeBuffer<float> from = bench::normal_buffer(64 * 768, 1), to(64 * 768);
+  for (auto _ : state) transpose(from.data(), 768, to.data(), 64, 64, 768, size);
+  bench::report_bytes(state, 2.0 * 64 * 768 * static_cast<double>(size));
+}
+BENCHMARK(transpose_in_cache)->ArgName("bytes")->Arg(4)->Arg(2);
 
 // [4, 1024, 12, 64] to [4, 12, 1024, 64]: heads before positions.
 void permute_heads(benchmark::State& state) {

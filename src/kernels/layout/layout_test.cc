@@ -1,5 +1,6 @@
 #include "kernels/layout/layout.h"
 
+#include <array>
 #include <bit>
 
 #include "base/check.h"
@@ -39,6 +40,23 @@ TEST(Layout, TransposesOfAnyShapeTouchNothingElse) {
         expect_transposed<uint32_t>(rows, columns);
         expect_transposed<uint16_t>(rows, columns);
       }
+    }
+  });
+}
+
+TEST(Layout, TransposesAroundTheCachesAreTheSame) {
+  testing::on_each_instruction_set([] {
+    for (int64_t rows : {64, 96}) {
+      const int64_t columns = 70, from_stride = 71;
+      const Guarded<uint32_t> from = counted<uint32_t>(rows * from_stride);
+      Guarded<uint32_t> plain(columns * rows);
+      transpose(from.data(), from_stride, plain.data(), rows, rows, columns, 4);
+      alignas(64) std::array<uint32_t, 70 * 96 + 16> streamed{};
+      transpose(from.data(), from_stride, streamed.data(), rows, rows, columns, 4, true);
+      EXPECT_EQ(std::memcmp(streamed.data(), plain.data(), static_cast<size_t>(columns * rows) * 4), 0);
+      EXPECT_EQ(streamed[static_cast<size_t>(columns * rows)], 0u);
+      transpose(from.data(), from_stride, streamed.data() + 1, rows, rows, columns, 4, true);  // not aligned
+      EXPECT_EQ(std::memcmp(streamed.data() + 1, plain.data(), static_cast<size_t>(columns * rows) * 4), 0);
     }
   });
 }

@@ -8,6 +8,9 @@
 namespace ingot::kernels {
 namespace {
 
+// Bytes: of a usual core's L2 and more.
+constexpr int64_t kLargerThanCaches = int64_t{8} << 20;
+
 // Walks the rows of a copy (all axes but the last) in order, keeping both offsets.
 class RowWalk {
  public:
@@ -73,11 +76,12 @@ void copy_rows(const StridedCopy& copy, const std::byte* from, std::byte* to, in
 void copy_transposed(const StridedCopy& copy, const std::byte* from, std::byte* to, int64_t row_begin,
                      int64_t row_end) {
   const auto size = static_cast<int64_t>(copy.size);
+  const bool stream = copy.shape.elements() * size > kLargerThanCaches;
   RowWalk walk(copy, row_begin);
   for (int64_t row = row_begin; row < row_end;) {
     const int64_t count = std::min(row_end - row, copy.shape[-2] - walk.inner_index());
     transpose(from + walk.from() * size, copy.from_strides[-1], to + walk.to() * size, copy.to_strides[-2],
-              copy.shape[-1], count, copy.size);
+              copy.shape[-1], count, copy.size, stream);
     walk.advance(count);
     row += count;
   }

@@ -5,6 +5,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/layout/transpose.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "kernels/simd-inl.h"
 
@@ -19,6 +20,10 @@ HWY_INLINE void transpose_elements(const T* from, int64_t from_stride, T* to, in
     for (int64_t r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
   }
 }
+
+constexpr int64_t kLineBytes = 64;
+template <class T>
+inline constexpr int64_t kLine = kLineBytes / static_cast<int64_t>(sizeof(T));
 
 #if HWY_TARGET == HWY_SCALAR
 template <class T>
@@ -82,15 +87,60 @@ HWY_INLINE void transpose_block(const uint16_t* from, int64_t from_stride, uint1
 }
 #endif
 
-// One tile that fits L1 twice over. The inner loop fills whole cache lines of `to`.
+// Writes one aligned line around the caches.
 template <class T>
-void transpose_tile(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows, int64_t columns) {
-  constexpr int64_t kStep = kBlock<T>;
-  const int64_t whole_rows = rows / kStep * kStep, whole_columns = columns / kStep * kStep;
-  for (int64_t c = 0; c < whole_columns; c += kStep) {
-    for (int64_t r = 0; r < whole_rows; r += kStep) {
-      transpose_block(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+HWY_INLINE void stream_line(const T* from, T* to) {
+  const hn::CappedTag<T, kLineBytes / sizeof(T)> d;
+  for (int64_t i = 0; i < kLine<T>; i += static_cast<int64_t>(hn::Lanes(d)))
+    hn::Stream(hn::Load(d, from + i), d, to + i);
+}
+
+// A square tile of one cache line a row goes through L1 buffers, so that every line of `from` and `to` is touched once:
+// with strides of whole pages the tile's lines would otherwise push each other out of the cache.
+template <bool kStream, class T>
+void transpose_tile(const T* from, int64_t from_stride, T* to, int64_t to_stride) {
+  constexpr int64_t kSide = kLine<T>, kStep = kBlock<T>;
+  HWY_ALIGN T in[kSide * kSide];
+  HWY_ALIGN T out[kSide * kSide];
+  for (int64_t r = 0; r < kSide; ++r) std::memcpy(in + r * kSide, from + r * from_stride, kLineBytes);
+  for (int64_t r = 0; r < kSide; r += kStep) {
+    for (int64_t c = 0; c < kSide; c += kStep) transpose_block(in + r * kSide + c, kSide, out + c * kSide + r, kSide);
+  }
+  for (int64_t c = 0; c < kSide; ++c) {
+    if (kStream) {
+      stream_line(out + c * kSide, to + c * to_stride);
+    } else {
+      std::memcpy(to + c * to_stride, out + c * kSide, kLineBytes);
     }
+  }
+}
+
+template <bool kStream, class T>
+void transpose_tiles(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t rows, int64_t columns) {
+  constexpr int64_t kSide = kLine<T>;
+  constexpr int64_t kBand = 4 * kSide;  // so that neighbouring lines of `to` are written one after another
+  for (int64_t band = 0; band < rows; band += kBand) {
+    const int64_t end = std::min(rows, band + kBand);
+    for (int64_t c = 0; c < columns; c += kSide) {
+      for (int64_t r = band; r < end; r += kSide) {
+        transpose_tile<kStream>(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+      }
+    }
+  }
+}
+
+template <class T>
+void transpose_as(const void* from_bytes, int64_t from_stride, void* to_bytes, int64_t to_stride, int64_t rows,
+                  int64_t columns, bool stream) {
+  const T* from = static_cast<const T*>(from_bytes);
+  T* to = static_cast<T*>(to_bytes);
+  constexpr int64_t kSide = kLine<T>;
+  const int64_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
+  if (stream && reinterpret_cast<uintptr_t>(to) % kLineBytes == 0 && to_stride % kSide == 0) {
+    transpose_tiles<true>(from, from_stride, to, to_stride, whole_rows, whole_columns);
+    hwy::FlushStream();
+  } else {
+    transpose_tiles<false>(from, from_stride, to, to_stride, whole_rows, whole_columns);
   }
   transpose_elements(from + whole_rows * from_stride, from_stride, to + whole_rows, to_stride, rows - whole_rows,
                      columns);
@@ -98,27 +148,13 @@ void transpose_tile(const T* from, int64_t from_stride, T* to, int64_t to_stride
                      columns - whole_columns);
 }
 
-template <class T>
-void transpose_as(const void* from_bytes, int64_t from_stride, void* to_bytes, int64_t to_stride, int64_t rows,
-                  int64_t columns) {
-  const T* from = static_cast<const T*>(from_bytes);
-  T* to = static_cast<T*>(to_bytes);
-  constexpr int64_t kTile = 256 / static_cast<int64_t>(sizeof(T));
-  for (int64_t r = 0; r < rows; r += kTile) {
-    for (int64_t c = 0; c < columns; c += kTile) {
-      transpose_tile(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride,
-                     std::min(kTile, rows - r), std::min(kTile, columns - c));
-    }
-  }
+void transpose_words(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t columns,
+                     bool stream) {
+  transpose_as<uint32_t>(from, from_stride, to, to_stride, rows, columns, stream);
 }
-
-void transpose_words(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
-                     int64_t columns) {
-  transpose_as<uint32_t>(from, from_stride, to, to_stride, rows, columns);
-}
-void transpose_halves(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
-                      int64_t columns) {
-  transpose_as<uint16_t>(from, from_stride, to, to_stride, rows, columns);
+void transpose_halves(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t columns,
+                      bool stream) {
+  transpose_as<uint16_t>(from, from_stride, to, to_stride, rows, columns, stream);
 }
 
 }  // namespace
@@ -133,10 +169,10 @@ HWY_EXPORT(transpose_halves);
 }  // namespace
 
 void transpose(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows, int64_t columns,
-               size_t size) {
+               size_t size, bool stream) {
   INGOT_CHECK(size == 2 || size == 4, "transpose of elements of {} bytes; 2 and 4 are supported", size);
-  if (size == 4) return HWY_DYNAMIC_DISPATCH(transpose_words)(from, from_stride, to, to_stride, rows, columns);
-  HWY_DYNAMIC_DISPATCH(transpose_halves)(from, from_stride, to, to_stride, rows, columns);
+  if (size == 4) return HWY_DYNAMIC_DISPATCH(transpose_words)(from, from_stride, to, to_stride, rows, columns, stream);
+  HWY_DYNAMIC_DISPATCH(transpose_halves)(from, from_stride, to, to_stride, rows, columns, stream);
 }
 
 }  // namespace ingot::kernels

@@ -120,32 +120,33 @@ struct GradRow {
 
 // The means over the row of g = dy * weight and of g * normal(x).
 template <bool kWeight>
-void grad_sums(const NormBackward& args, const GradRow& row, float& mean_g, float& mean_gx) {
+void grad_sums(const float* weight, const GradRow& row, int64_t n, float& mean_g, float& mean_gx) {
   sum_vectors_twice(
-      args.n,
+      n,
       [&](int64_t i, auto access, FloatVec& sum_g, FloatVec& sum_gx) HWY_ATTR {
         FloatVec g = access.load(row.dy + i);
-        if (kWeight) g = hn::Mul(g, access.load(args.weight + i));
+        if (kWeight) g = hn::Mul(g, access.load(weight + i));
         sum_g = hn::Add(sum_g, g);
         sum_gx = hn::MulAdd(g, row.normal(i, access), sum_gx);
       },
       mean_g, mean_gx);
-  mean_g /= static_cast<float>(args.n);
-  mean_gx /= static_cast<float>(args.n);
+  mean_g /= static_cast<float>(n);
+  mean_gx /= static_cast<float>(n);
 }
 
-// dx = rstd * (g - mean(g) - normal(x) * mean(g * normal(x))) + residual, and the sums of weight and bias: read and
-// written before dx, which may lie over any of the operands.
+// dx = rstd * (g - mean(g) - normal(x) * mean(g * normal(x))) + residual, and the sums of weight and bias. Operands are
+// read before dx is written, which may lie over any of them.
 template <bool kWeight>
-void grad_row(const NormBackward& args, const GradRow& row, float mean_g, float mean_gx) {
+void grad_row(const NormBackward& args, const GradRow row, float mean_g, float mean_gx) {
   const FloatVec shift = set(mean_g), slope = set(mean_gx);
+  // Copies: the compiler must take vector stores to change what is read through a reference.
+  const float* weight = args.weight;
+  float *d_weight = args.d_weight, *d_bias = args.d_bias;
   for_vectors(args.n, [&](int64_t i, auto access) HWY_ATTR {
     const FloatVec dy = access.load(row.dy + i), normal = row.normal(i, access);
-    if (args.d_weight != nullptr) {
-      access.store(hn::MulAdd(dy, normal, access.load(args.d_weight + i)), args.d_weight + i);
-    }
-    if (args.d_bias != nullptr) access.store(hn::Add(dy, access.load(args.d_bias + i)), args.d_bias + i);
-    const FloatVec g = kWeight ? hn::Mul(dy, access.load(args.weight + i)) : dy;
+    if (d_weight != nullptr) access.store(hn::MulAdd(dy, normal, access.load(d_weight + i)), d_weight + i);
+    if (d_bias != nullptr) access.store(hn::Add(dy, access.load(d_bias + i)), d_bias + i);
+    const FloatVec g = kWeight ? hn::Mul(dy, access.load(weight + i)) : dy;
     FloatVec dx = hn::Mul(hn::Sub(hn::Sub(g, shift), hn::Mul(normal, slope)), row.rstd);
     if (row.residual != nullptr) dx = hn::Add(dx, access.load(row.residual + i));
     access.store(dx, row.dx + i);
@@ -164,7 +165,7 @@ void grad_rows_as(const NormBackward& args, int64_t row_begin, int64_t row_end) 
                       set(kCentered ? args.mean[r] : 0.0f),
                       set(args.rstd[r])};
     float mean_g = 0, mean_gx = 0;
-    grad_sums<kWeight>(args, row, mean_g, mean_gx);
+    grad_sums<kWeight>(args.weight, row, args.n, mean_g, mean_gx);
     grad_row<kWeight>(args, row, kCentered ? mean_g : 0.0f, mean_gx);
     if (args.d_delta == nullptr) continue;
     if (args.dropout.p > 0) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <vector>
 
 #include "kernels/huge_buffer.h"
@@ -12,6 +11,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/peak/peak.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "kernels/simd-inl.h"
 
@@ -36,6 +36,12 @@ double run_fma(int64_t rounds, float* sink) {
   return static_cast<double>(rounds * lanes()) * 12 * 2;
 }
 
+// Around the caches, as the fastest copies of large memory are made. Aligned to 64 bytes; n a multiple of a vector.
+void copy_all(const float* from, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; i += lanes()) hn::Stream(hn::Load(kFloat, from + i), kFloat, to + i);
+  hwy::FlushStream();
+}
+
 float read_all(const float* x, int64_t n) {
   return sum_vectors(n, [&](int64_t i, auto access) HWY_ATTR { return access.load(x + i); });
 }
@@ -48,6 +54,7 @@ HWY_AFTER_NAMESPACE();
 namespace ingot::kernels {
 namespace {
 HWY_EXPORT(run_fma);
+HWY_EXPORT(copy_all);
 HWY_EXPORT(read_all);
 
 constexpr double kBudgetSeconds = 0.2;
@@ -154,7 +161,7 @@ double read_bandwidth(const ThreadPool& pool) {
 double copy_bandwidth(const ThreadPool& pool) {
   const HugeBuffer<float> from(kFloatsPerThread * pool.threads()), to(kFloatsPerThread * pool.threads());
   return bandwidth(pool, from.size(), 2 * sizeof(float), [&](int64_t at) {
-    std::memcpy(to.data() + at, from.data() + at, static_cast<size_t>(kPiece) * sizeof(float));
+    HWY_DYNAMIC_DISPATCH(copy_all)(from.data() + at, to.data() + at, kPiece);
   });
 }
 
