@@ -5,17 +5,13 @@
 #include "text/byte_alphabet.h"
 #include "text/json_reader.h"
 #include "text/normalizer.h"
+#include "text/overloaded.h"
 
 namespace ingot {
 namespace {
 
 constexpr int kMostNested = 16;
 constexpr int64_t kMostStripped = 1 << 20;
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 }  // namespace
 

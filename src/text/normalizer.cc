@@ -7,17 +7,13 @@
 #include <new>
 
 #include "text/json_reader.h"
+#include "text/overloaded.h"
 #include "text/utf8.h"
 
 namespace ingot {
 namespace {
 
 constexpr int kMostNested = 16;
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 }  // namespace
 
