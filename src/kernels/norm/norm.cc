@@ -105,75 +105,108 @@ void norm_rows(const NormForward& args, int64_t row_begin, int64_t row_end) {
   }
 }
 
-// One row of a gradient: the pointers and statistics that its two passes share.
+// One row of a gradient: its memory and its statistics.
 struct GradRow {
   const float* x;
   const float* dy;
   const float* residual;  // or null
   float* dx;
-  FloatVec mean, rstd;
-  template <class Access>
-  HWY_INLINE FloatVec normal(int64_t i, Access access) const {
-    return hn::Mul(hn::Sub(access.load(x + i), mean), rstd);
-  }
+  float mean, rstd;
+  float mean_g, mean_gx;  // over the row, of g = dy * weight and of g * normal(x)
 };
 
-// The means over the row of g = dy * weight and of g * normal(x).
 template <bool kWeight>
-void grad_sums(const float* weight, const GradRow& row, int64_t n, float& mean_g, float& mean_gx) {
+HWY_INLINE void fill_means(const float* weight, int64_t n, GradRow& row) {
+  const FloatVec mean = set(row.mean), rstd = set(row.rstd);
+  const float *x = row.x, *dy = row.dy;
+  float sum_g = 0, sum_gx = 0;
   sum_vectors_twice(
       n,
-      [&](int64_t i, auto access, FloatVec& sum_g, FloatVec& sum_gx) HWY_ATTR {
-        FloatVec g = access.load(row.dy + i);
+      [&](int64_t i, auto access, FloatVec& total_g, FloatVec& total_gx) HWY_ATTR {
+        FloatVec g = access.load(dy + i);
         if (kWeight) g = hn::Mul(g, access.load(weight + i));
-        sum_g = hn::Add(sum_g, g);
-        sum_gx = hn::MulAdd(g, row.normal(i, access), sum_gx);
+        total_g = hn::Add(total_g, g);
+        total_gx = hn::MulAdd(g, hn::Mul(hn::Sub(access.load(x + i), mean), rstd), total_gx);
       },
-      mean_g, mean_gx);
-  mean_g /= static_cast<float>(n);
-  mean_gx /= static_cast<float>(n);
+      sum_g, sum_gx);
+  row.mean_g = sum_g / static_cast<float>(n);
+  row.mean_gx = sum_gx / static_cast<float>(n);
 }
 
-// dx = rstd * (g - mean(g) - normal(x) * mean(g * normal(x))) + residual, and the sums of weight and bias. Operands are
-// read before dx is written, which may lie over any of them.
-template <bool kWeight>
-void grad_row(const NormBackward& args, const GradRow row, float mean_g, float mean_gx) {
-  const FloatVec shift = set(mean_g), slope = set(mean_gx);
-  // Copies: the compiler must take vector stores to change what is read through a reference.
+template <bool kCentered, bool kWeight>
+HWY_INLINE GradRow grad_row(const NormBackward& args, int64_t r) {
+  GradRow row{args.x + row_offset(args.x_rows, r, args.n),
+              args.dy + row_offset(args.dy_rows, r, args.n),
+              args.d_residual == nullptr ? nullptr : args.d_residual + r * args.n,
+              args.dx + row_offset(args.dx_rows, r, args.n),
+              kCentered ? args.mean[r] : 0.0f,
+              args.rstd[r],
+              0,
+              0};
+  fill_means<kWeight>(args.weight, args.n, row);
+  if (!kCentered) row.mean_g = 0;
+  return row;
+}
+
+// dx = rstd * (g - mean(g) - normal(x) * mean(g * normal(x))) + residual, and the sums of weight and bias, for kRows
+// rows at once, so that the sums are read and written less often; they add up in the order of rows. Operands are read
+// before dx is written, which may lie over any of them.
+template <bool kWeight, int kRows>
+void finish_rows(const NormBackward& args, const GradRow* rows) {
+  const GradRow first = rows[0], second = rows[kRows - 1];  // copies: vector stores might change what is referred to
   const float* weight = args.weight;
   float *d_weight = args.d_weight, *d_bias = args.d_bias;
-  for_vectors(args.n, [&](int64_t i, auto access) HWY_ATTR {
-    const FloatVec dy = access.load(row.dy + i), normal = row.normal(i, access);
-    if (d_weight != nullptr) access.store(hn::MulAdd(dy, normal, access.load(d_weight + i)), d_weight + i);
-    if (d_bias != nullptr) access.store(hn::Add(dy, access.load(d_bias + i)), d_bias + i);
+  const auto normal_of = [&](const GradRow& row, int64_t i, auto access) HWY_ATTR {
+    return hn::Mul(hn::Sub(access.load(row.x + i), set(row.mean)), set(row.rstd));
+  };
+  const auto finish = [&](const GradRow& row, FloatVec dy, FloatVec normal, int64_t i, auto access) HWY_ATTR {
     const FloatVec g = kWeight ? hn::Mul(dy, access.load(weight + i)) : dy;
-    FloatVec dx = hn::Mul(hn::Sub(hn::Sub(g, shift), hn::Mul(normal, slope)), row.rstd);
+    const FloatVec centered = hn::Sub(hn::Sub(g, set(row.mean_g)), hn::Mul(normal, set(row.mean_gx)));
+    FloatVec dx = hn::Mul(centered, set(row.rstd));
     if (row.residual != nullptr) dx = hn::Add(dx, access.load(row.residual + i));
     access.store(dx, row.dx + i);
+  };
+  for_vectors(args.n, [&](int64_t i, auto access) HWY_ATTR {
+    const FloatVec dy0 = access.load(first.dy + i), normal0 = normal_of(first, i, access);
+    const FloatVec dy1 = access.load(second.dy + i), normal1 = normal_of(second, i, access);
+    if (d_weight != nullptr) {
+      FloatVec sum = hn::MulAdd(dy0, normal0, access.load(d_weight + i));
+      if (kRows == 2) sum = hn::MulAdd(dy1, normal1, sum);
+      access.store(sum, d_weight + i);
+    }
+    if (d_bias != nullptr) {
+      FloatVec sum = hn::Add(access.load(d_bias + i), dy0);
+      if (kRows == 2) sum = hn::Add(sum, dy1);
+      access.store(sum, d_bias + i);
+    }
+    finish(first, dy0, normal0, i, access);
+    if (kRows == 2) finish(second, dy1, normal1, i, access);
   });
+}
+
+// The gradient of the residual's addend.
+void delta_row(const NormBackward& args, int64_t r, const float* dx) {
+  if (args.d_delta == nullptr) return;
+  float* d_delta = args.d_delta + r * args.n;
+  if (args.dropout.p > 0) return drop_row(args.dropout, r, dx, d_delta, args.n);
+  std::copy_n(dx, args.n, d_delta);
 }
 
 template <bool kCentered, bool kWeight>
 void grad_rows_as(const NormBackward& args, int64_t row_begin, int64_t row_end) {
   if (args.d_weight != nullptr) std::fill_n(args.d_weight, args.n, 0.0f);
   if (args.d_bias != nullptr) std::fill_n(args.d_bias, args.n, 0.0f);
-  for (int64_t r = row_begin; r < row_end; ++r) {
-    const GradRow row{args.x + row_offset(args.x_rows, r, args.n),
-                      args.dy + row_offset(args.dy_rows, r, args.n),
-                      args.d_residual == nullptr ? nullptr : args.d_residual + r * args.n,
-                      args.dx + row_offset(args.dx_rows, r, args.n),
-                      set(kCentered ? args.mean[r] : 0.0f),
-                      set(args.rstd[r])};
-    float mean_g = 0, mean_gx = 0;
-    grad_sums<kWeight>(args.weight, row, args.n, mean_g, mean_gx);
-    grad_row<kWeight>(args, row, kCentered ? mean_g : 0.0f, mean_gx);
-    if (args.d_delta == nullptr) continue;
-    if (args.dropout.p > 0) {
-      drop_row(args.dropout, r, row.dx, args.d_delta + r * args.n, args.n);
-    } else {
-      std::copy_n(row.dx, args.n, args.d_delta + r * args.n);
-    }
+  int64_t r = row_begin;
+  for (; r + 2 <= row_end; r += 2) {
+    const GradRow rows[] = {grad_row<kCentered, kWeight>(args, r), grad_row<kCentered, kWeight>(args, r + 1)};
+    finish_rows<kWeight, 2>(args, rows);
+    delta_row(args, r, rows[0].dx);
+    delta_row(args, r + 1, rows[1].dx);
   }
+  if (r == row_end) return;
+  const GradRow last = grad_row<kCentered, kWeight>(args, r);
+  finish_rows<kWeight, 1>(args, &last);
+  delta_row(args, r, last.dx);
 }
 
 template <bool kCentered>
