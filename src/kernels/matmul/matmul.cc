@@ -10,15 +10,19 @@
 namespace ingot::kernels {
 namespace {
 
-// Tiles. A row tile is as many rows as keep a panel of B busy in cache; a column range as many panels as leave some 32
-// tiles, which balance over 1 to 8 threads and more, but no fewer than make a tile worth its start. Few rows
-// (generation) are bound by reading B: there the panels alone are shared out.
-constexpr int64_t kRowTile = 96;
-constexpr int64_t kRowGrain = 12;
+// A tile's rows use each panel of B again and again: enough of them hide reading it, and twice as many hide packing it,
+// where that is done in the tile. Columns are cut so that some 32 tiles balance over 1 to 8 threads and more, but not
+// so narrow that packing A shows. Few rows (generation) are bound by reading B: there the panels alone are shared out.
+constexpr int64_t kRowTile = 96, kUnpackedRowTile = 192;
+constexpr int64_t kRowGrain = kMaxGemmRows;
 constexpr int64_t kFewRows = 16;
 constexpr int64_t kWantedTiles = 32;
-constexpr int64_t kMinPanels = 4, kMaxPanels = 16;
+constexpr int64_t kMinPanels = 3, kMaxPanels = 12;
 constexpr int64_t kPanelsPerPackTile = 2;
+
+int64_t row_tile_of(const MatmulShape& shape) {
+  return !shape.packed_b && shape.rows >= 2 * kUnpackedRowTile ? kUnpackedRowTile : kRowTile;
+}
 
 struct Cut {
   int64_t row_tiles = 0, column_tiles = 0, row_grain = 1;
@@ -29,7 +33,8 @@ Cut cut_of(const MatmulShape& shape) {
   const int64_t panels = panels_of(shape.n);
   if (shape.rows <= kFewRows) return {1, std::min(panels, kWantedTiles + kWantedTiles / 2), shape.rows};
   Cut cut;
-  cut.row_tiles = (shape.rows + kRowTile - 1) / kRowTile;
+  const int64_t row_tile = row_tile_of(shape);
+  cut.row_tiles = (shape.rows + row_tile - 1) / row_tile;
   cut.row_grain = cut.row_tiles > 1 ? kRowGrain : shape.rows;
   const int64_t wanted = (kWantedTiles + cut.row_tiles * shape.batch - 1) / (cut.row_tiles * shape.batch);
   const int64_t most = std::max<int64_t>(1, panels / kMinPanels);
@@ -88,14 +93,14 @@ int64_t Matmul::tiles() const {
 Matmul::Tile Matmul::tile(int64_t index) const {
   const auto& [shape, cut] = *impl_;
   INGOT_CHECK(index >= 0 && index < tiles(), "tile {} of {}", index, tiles());
-  const int64_t row = index % cut.row_tiles, rest = index / cut.row_tiles;
-  const Range rows = split_evenly(shape.rows, cut.row_tiles, row, cut.row_grain);
-  const Range columns = split_evenly(shape.n, cut.column_tiles, rest % cut.column_tiles, kPanelColumns);
-  return {rest / cut.column_tiles, rows.begin, rows.end, columns.begin, columns.end};
+  const int64_t column = index % cut.column_tiles, rest = index / cut.column_tiles;
+  const Range rows = split_evenly(shape.rows, cut.row_tiles, rest % cut.row_tiles, cut.row_grain);
+  const Range columns = split_evenly(shape.n, cut.column_tiles, column, kPanelColumns);
+  return {rest / cut.row_tiles, rows.begin, rows.end, columns.begin, columns.end};
 }
 
 size_t Matmul::scratch_bytes() const {
-  return matmul_tile_scratch_bytes(std::min(impl_->shape.rows, kRowTile));
+  return matmul_tile_scratch_bytes(std::min(impl_->shape.rows, row_tile_of(impl_->shape)));
 }
 
 size_t Matmul::packed_b_bytes() const {

@@ -46,8 +46,8 @@ class Matmul {
   ~Matmul();
 
   const MatmulShape& shape() const;
-  // Rectangles of C, none empty, every element in exactly one; none at all where C is empty. Numbered so that tiles of
-  // one column panel follow one another.
+  // Rectangles of C, none empty, every element in exactly one; none at all where C is empty. Numbered so that
+  // the tiles of the same rows follow one another.
   int64_t tiles() const;
   Tile tile(int64_t index) const;
   size_t scratch_bytes() const;  // that run() and pack_b() need, per thread; 64-byte aligned
