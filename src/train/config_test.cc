@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/files.h"
+#include "base/rng.h"
 
 namespace ingot {
 namespace {
@@ -225,6 +226,17 @@ TEST(Config, BrokenYamlIsRefusedWithItsLine) {
   expect_contains(refused("? [a, b]\n: 1\n"), {"a key must be a name"});
   expect_contains(refused(std::string(100000, '[')), {"run.yaml:1"});
   expect_contains(refused(""), {"exactly one of steps, epochs and tokens"});
+}
+
+TEST(Config, DamagedTextIsAnErrorOrAConfigurationNeverMore) {
+  const std::string text = to_yaml(good(kSmall)) + "# *a &b ? : [ ] { } ! | > % @ `\n";
+  for (uint64_t round = 0; round < 1500; ++round) {
+    std::string damaged = text.substr(0, bounded_at(1, round, text.size()) + 1);
+    for (uint64_t i = 0; i < 4; ++i)
+      damaged[bounded_at(2, 4 * round + i, damaged.size())] = static_cast<char>(philox(3, 4 * round + i)[0] & 0x7f);
+    const auto config = parse(damaged);
+    EXPECT_TRUE(config.ok() || !config.error().message.empty());
+  }
 }
 
 TEST(Config, AliasesThatMultiplyAreRefused) {
