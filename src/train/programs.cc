@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 
+#include "base/system.h"
+
 namespace ingot {
 namespace {
 
@@ -13,16 +15,22 @@ ConstTensorView view_of(const std::vector<int32_t>& values, const Shape& shape) 
 
 }  // namespace
 
-Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::create(const Model& model, const ProgramSettings& settings,
-                                                                   const ThreadPool& pool) {
+Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan(const Model& model, const ProgramSettings& settings, const ThreadPool& pool) {
   std::unique_ptr<TrainingPrograms> programs(new TrainingPrograms(model, settings, pool));
-  INGOT_TRY(programs->start());
+  INGOT_TRY(programs->compile());
   return programs;
 }
 
-Status TrainingPrograms::start() {
+Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::create(const Model& model, const ProgramSettings& settings, const ThreadPool& pool) {
+  INGOT_ASSIGN(auto programs, plan(model, settings, pool));
+  INGOT_TRY(programs->allocate());
+  return programs;
+}
+
+Status TrainingPrograms::compile() {
   context_.no_fuse = settings_.no_fuse;
   context_.disabled = settings_.disabled_passes;
+  INGOT_TRY(check_pass_names(settings_.disabled_passes));
   INGOT_ASSIGN(trained_, trained_parameters(model_, settings_.freeze));
   std::vector<ParameterInfo> infos;
   for (const TrainedParameter& parameter : trained_) infos.push_back({parameter.name, parameter.type.shape.rank()});
@@ -31,16 +39,47 @@ Status TrainingPrograms::start() {
 
   INGOT_ASSIGN(Graph step, graph_of(Kind::micro_step, settings_.rows, settings_.tokens));
   Graph update = update_graph(trained_, groups, settings_.adamw);
-  VariableLayout variables;
-  add_variables_of(step, variables);
-  add_variables_of(update, variables);
-  INGOT_ASSIGN(Arena arena, Arena::create(std::move(variables), pool_));
-  arena_ = std::make_unique<Arena>(std::move(arena));
-  INGOT_ASSIGN(update_, Program::create(std::move(update), arena_->variables(), pool_.threads()));
-  INGOT_TRY(arena_->reserve(update_->plan().workspace_bytes, update_->scratch_bytes(), pool_));
+  add_variables_of(step, variables_);
+  add_variables_of(update, variables_);
+  INGOT_ASSIGN(update_, Program::create(std::move(update), variables_, pool_.threads()));
   auto usual = keep(Kind::micro_step, settings_.rows, settings_.tokens, std::move(step));
   if (!usual.ok()) return usual.error();
   return {};
+}
+
+Status TrainingPrograms::allocate() {
+  const int64_t needed = memory().total();
+  const auto available = static_cast<int64_t>(available_memory());
+  if (needed > available)
+    return usage_error("the run needs {} MB of memory, {} MB are available; use a smaller training.micro_batch_size, data.sequence_length or model", needed >> 20,
+                       available >> 20);
+  INGOT_ASSIGN(Arena arena, Arena::create(variables_, pool_));
+  arena_ = std::make_unique<Arena>(std::move(arena));
+  INGOT_TRY(reserve(*update_));
+  return reserve(*cache_.front().program);
+}
+
+Status TrainingPrograms::reserve(const Program& program) {
+  if (!arena_) return {};
+  return arena_->reserve(program.plan().workspace_bytes, program.scratch_bytes(), pool_);
+}
+
+MemoryEstimate TrainingPrograms::memory() const {
+  constexpr int64_t kProcess = int64_t{64} << 20;
+  MemoryEstimate memory;
+  memory.process = kProcess;
+  for (const Variable& variable : variables_.variables()) {
+    const bool is_gradient = variable.name.starts_with(gradient_name("")), is_moment = variable.name.starts_with(first_moment_name("")) || variable.name.starts_with(second_moment_name(""));
+    (is_gradient ? memory.gradients : is_moment ? memory.optimizer : memory.weights) += variable.type.bytes();
+  }
+  int64_t scratch = update_->scratch_bytes();
+  memory.activations = update_->plan().workspace_bytes;
+  for (const Entry& entry : cache_) {
+    memory.activations = std::max(memory.activations, entry.program->plan().workspace_bytes);
+    scratch = std::max(scratch, entry.program->scratch_bytes());
+  }
+  memory.workspace = scratch * pool_.threads();
+  return memory;
 }
 
 Result<Graph> TrainingPrograms::graph_of(Kind kind, int64_t rows, int64_t tokens) {
@@ -61,9 +100,9 @@ Result<Graph> TrainingPrograms::graph_of(Kind kind, int64_t rows, int64_t tokens
 
 Result<const Program*> TrainingPrograms::keep(Kind kind, int64_t rows, int64_t tokens, Graph graph) {
   const auto start = std::chrono::steady_clock::now();
-  INGOT_ASSIGN(auto program, Program::create(std::move(graph), arena_->variables(), pool_.threads()));
+  INGOT_ASSIGN(auto program, Program::create(std::move(graph), variables_, pool_.threads()));
   compile_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  INGOT_TRY(arena_->reserve(program->plan().workspace_bytes, program->scratch_bytes(), pool_));
+  INGOT_TRY(reserve(*program));
   cache_.push_front({kind, rows, tokens, std::move(program)});
   if (cache_.size() > kMaxShapes) cache_.pop_back();
   return cache_.front().program.get();

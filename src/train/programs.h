@@ -28,6 +28,15 @@ struct ProgramSettings {
   int64_t rows = 1, tokens = 1;  // the usual shape of a micro-batch
 };
 
+// Bytes of memory that a training run takes, by what they are for.
+struct MemoryEstimate {
+  int64_t weights = 0, gradients = 0, optimizer = 0;
+  int64_t activations = 0;  // the arena's workspace: everything that lives within a step
+  int64_t workspace = 0;    // the threads' scratch
+  int64_t process = 0;      // the program itself, its libraries and buffers
+  int64_t total() const { return weights + gradients + optimizer + activations + workspace + process; }
+};
+
 struct UpdateResult {
   double grad_norm = 0;  // over all trained parameters, before clipping
   bool skipped = false;  // a gradient was not finite, nothing changed
@@ -36,8 +45,11 @@ struct UpdateResult {
 // Not thread-safe. Owns the arena: weights under their Hugging Face names, gradients, optimizer moments.
 class TrainingPrograms {
  public:
-  // Compiles the usual micro-step and the update, and lays out the variables. All variables are zero. Error: usage
-  // where the machine has no memory for it or a pattern matches nothing.
+  // Compiles the usual micro-step and the update, and lays out the variables, but takes no memory for them: what is made so
+  // can be asked and not run. Error: usage where a pattern matches nothing.
+  static Result<std::unique_ptr<TrainingPrograms>> plan(const Model& model, const ProgramSettings& settings,
+                                                        const ThreadPool& pool);
+  // The same with its arena; all variables are zero. Error: usage where the machine has no memory for it.
   static Result<std::unique_ptr<TrainingPrograms>> create(const Model& model, const ProgramSettings& settings,
                                                           const ThreadPool& pool);
 
@@ -49,7 +61,10 @@ class TrainingPrograms {
   // The t-th update (1 at the first) from the gradients as they are.
   Result<UpdateResult> update(double learning_rate, int64_t t, const NodeObserver* observer = nullptr);
 
+  MemoryEstimate memory() const;
+
   const Arena& arena() const { return *arena_; }
+  const VariableLayout& variables() const { return variables_; }
   const std::vector<TrainedParameter>& trained() const { return trained_; }
   const std::vector<std::string>& warnings() const { return warnings_; }  // about parameter groups
   const PassContext& passes() const { return context_; }                  // what was fused where
@@ -71,7 +86,9 @@ class TrainingPrograms {
 
   TrainingPrograms(const Model& model, const ProgramSettings& settings, const ThreadPool& pool)
       : model_(model), settings_(settings), pool_(pool) {}
-  Status start();
+  Status compile();
+  Status allocate();
+  Status reserve(const Program& program);
   Result<Graph> graph_of(Kind kind, int64_t rows, int64_t tokens);
   Result<const Program*> program(Kind kind, int64_t rows, int64_t tokens);
   Result<const Program*> keep(Kind kind, int64_t rows, int64_t tokens, Graph graph);
@@ -84,7 +101,8 @@ class TrainingPrograms {
   PassContext context_;
   std::vector<TrainedParameter> trained_;
   std::vector<std::string> warnings_;
-  std::unique_ptr<Arena> arena_;
+  VariableLayout variables_;
+  std::unique_ptr<Arena> arena_;  // null: planned only
   std::unique_ptr<Program> update_;
   std::list<Entry> cache_;  // the most recently used first
   double compile_seconds_ = 0;

@@ -62,7 +62,7 @@ Result<Tokenizer> train_tokenizer(const RunConfig& config, const ThreadPool& poo
   BpeTrainOptions options;
   options.vocab_size = *config.tokenizer.train_vocab_size;
   INGOT_ASSIGN(Tokenizer tokenizer, train_bpe(documents, options, pool));
-  INGOT_TRY(create_directories(fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path()));
+  INGOT_TRY(ingot::create_directories(fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path()));
   INGOT_TRY(tokenizer.save(path));
   log_info("wrote {} ({} tokens)", path, tokenizer.vocab_size());
   return tokenizer;
@@ -85,7 +85,7 @@ Result<std::shared_ptr<const ShardSet>> open_source(const DataSource& source, bo
           source.path);
     return ShardSet::open(source.path);
   }
-  BuildOptions options;
+  ShardBuildOptions options;
   auto last = std::chrono::steady_clock::now();
   options.progress = [last](const BuildProgress& p) mutable {
     const auto now = std::chrono::steady_clock::now();

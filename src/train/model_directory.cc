@@ -1,0 +1,122 @@
+#include "train/model_directory.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "checkpoint/convert.h"
+#include "checkpoint/reader.h"
+#include "checkpoint/safetensors_writer.h"
+
+namespace ingot {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json token_entry(const Tokenizer& tokenizer, const std::optional<TokenId>& id) {
+  return id ? Json(tokenizer.token_text(*id)) : Json(nullptr);
+}
+
+std::string tokenizer_config(const Model& model, const Tokenizer& tokenizer) {
+  Json json;
+  json["tokenizer_class"] = "PreTrainedTokenizerFast";
+  json["bos_token"] = token_entry(tokenizer, tokenizer.bos_id());
+  json["eos_token"] = token_entry(tokenizer, tokenizer.eos_id());
+  json["model_max_length"] = model.config().max_position_embeddings;
+  json["clean_up_tokenization_spaces"] = false;
+  return json.dump(2) + "\n";
+}
+
+std::string generation_config(const Tokenizer* tokenizer) {
+  Json json;
+  json["_from_model_config"] = true;
+  if (tokenizer != nullptr && tokenizer->bos_id()) json["bos_token_id"] = *tokenizer->bos_id();
+  if (tokenizer != nullptr && tokenizer->eos_id()) json["eos_token_id"] = *tokenizer->eos_id();
+  return json.dump(2) + "\n";
+}
+
+// The resolved configuration with the token ids of the tokenizer that the model was trained with.
+std::string config_json(const Model& model, const Tokenizer* tokenizer) {
+  Json json = Json::parse(model.to_config_json());
+  if (tokenizer != nullptr && tokenizer->bos_id()) json["bos_token_id"] = *tokenizer->bos_id();
+  if (tokenizer != nullptr && tokenizer->eos_id()) json["eos_token_id"] = *tokenizer->eos_id();
+  json["torch_dtype"] = "float32";
+  return json.dump(2) + "\n";
+}
+
+// Puts a complete directory in the place of one that may be there. A reader finds the old one, the new one, or (between two
+// renames) none.
+Status replace_directory(const fs::path& fresh, const fs::path& place) {
+  if (!fs::exists(place)) return rename_durably(fresh, place);
+  fs::path old = place;
+  old += ".old";
+  INGOT_TRY(ingot::remove_all(old));
+  INGOT_TRY(rename_durably(place, old));
+  INGOT_TRY(rename_durably(fresh, place));
+  return ingot::remove_all(old);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> model_files(const Model& model, const Tokenizer* tokenizer) {
+  std::vector<std::pair<std::string, std::string>> files{{"config.json", config_json(model, tokenizer)},
+                                                         {"generation_config.json", generation_config(tokenizer)}};
+  if (tokenizer != nullptr) {
+    files.emplace_back("tokenizer.json", tokenizer->to_json());
+    files.emplace_back("tokenizer_config.json", tokenizer_config(model, *tokenizer));
+  }
+  return files;
+}
+
+Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer, const Arena& arena) {
+  fs::path fresh = directory;
+  fresh += ".tmp";
+  INGOT_TRY(ingot::remove_all(fresh));
+  INGOT_TRY(ingot::create_directories(fresh));
+  for (const auto& [name, content] : model_files(model, tokenizer)) INGOT_TRY(write_file_atomic(fresh / name, content));
+  std::vector<NamedTensor> tensors;
+  for (const ParameterSpec& parameter : model.parameters()) tensors.push_back({parameter.name, arena.variable(parameter.name)});
+  INGOT_TRY(write_model(fresh, std::move(tensors)));
+  return replace_directory(fresh, directory);
+}
+
+Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {
+  INGOT_ASSIGN(const SafetensorsModel weights, open_weights(path));
+  const bool prefixed = weights.find("transformer.wte.weight") != nullptr || weights.find("wte.weight") == nullptr;
+  const std::string prefix = prefixed ? "" : "transformer.";
+  std::vector<std::string> left_over;
+  for (const SafetensorsModel::Tensor& tensor : weights.tensors()) left_over.push_back(prefix + tensor.info.name);
+  for (const ParameterSpec& parameter : model.parameters()) {
+    const std::string name = prefixed ? parameter.name : parameter.name.substr(prefix.size());
+    const SafetensorsModel::Tensor* tensor = weights.find(name);
+    if (tensor == nullptr) return input_error("{}: the tensor {} {} of the model is missing", path.string(), parameter.name, parameter.shape.to_string());
+    if (!(tensor->info.shape == parameter.shape))
+      return input_error("{}: the tensor {} has shape {}, the model's configuration says {}", tensor->file.string(), name, tensor->info.shape.to_string(),
+                         parameter.shape.to_string());
+    if (!is_float(tensor->info.dtype)) return input_error("{}: the tensor {} holds {}, expected floating point", tensor->file.string(), name, name_of(tensor->info.dtype));
+    convert_to_f32(SafetensorsModel::view(*tensor), arena.variable(parameter.name).span<float>());
+    std::erase(left_over, parameter.name);
+  }
+  // A tied head that is in the file all the same, and masks that old versions saved, say nothing that the model needs.
+  std::erase_if(left_over, [&](const std::string& name) {
+    const bool is_buffer = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
+    const bool is_tied_head = name.ends_with("lm_head.weight") && model.config().tie_word_embeddings;
+    if (is_tied_head) log_info("{}: lm_head.weight is tied to the embedding by the configuration; the embedding is used", path.string());
+    return is_buffer || is_tied_head;
+  });
+  if (!left_over.empty()) return input_error("{}: the tensor {} has no place in the model ({} such tensors)", path.string(), left_over.front(), left_over.size());
+  return {};
+}
+
+void initialize_weights(const Model& model, uint64_t seed, const Arena& arena, const ThreadPool& pool) {
+  constexpr int64_t kGrain = 1 << 16;
+  for (const ParameterSpec& parameter : model.parameters()) {
+    float* out = arena.variable(parameter.name).as<float>();
+    const int64_t elements = parameter.shape.elements();
+    pool.run((elements + kGrain - 1) / kGrain, [&](int64_t tile, int) {
+      const int64_t begin = tile * kGrain, end = std::min(elements, begin + kGrain);
+      initialize(parameter, seed, begin, end, out + begin);
+    });
+  }
+}
+
+}  // namespace ingot
