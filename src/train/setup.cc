@@ -30,14 +30,15 @@ bool has_weights_of_its_own(const std::vector<DataSource>& sources) {
 Result<std::vector<std::string>> read_documents(const std::vector<DataSource>& sources) {
   std::vector<std::string> texts;
   uint64_t bytes = 0;
-  const TextEncoder no_encoder;
+  TextEncoder bytes_alone;  // long files may be cut anywhere: the pieces are joined again
+  bytes_alone.encode = [](std::string_view text, std::vector<int32_t>& ids) { ids.insert(ids.end(), text.begin(), text.end()); };
   for (const DataSource& source : sources) {
     const SourceSpec spec = spec_of(source, false);
     INGOT_ASSIGN(SourceFiles files, find_source_files(spec));
     if (files.is_shards)
       return usage_error("tokenizer.train_vocab_size: {} holds token shards, a tokenizer is trained on text",
                          source.path);
-    DocumentReader reader(spec, files.files, no_encoder);
+    DocumentReader reader(spec, files.files, bytes_alone);
     for (bool continues = false; bytes < kTokenizerTextBytes;) {
       INGOT_ASSIGN(std::optional<Piece> piece, reader.next());
       if (!piece) break;
