@@ -17,7 +17,9 @@ struct TrainFlags {
   bool json = false;
 };
 
-nlohmann::ordered_json number(double value) { return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr); }
+nlohmann::ordered_json number(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
 
 void report(const RunConfig& config, const TrainingResult& result, bool json) {
   const fs::path output = config.output_dir;
@@ -46,8 +48,9 @@ Status run_train(const TrainFlags& flags) {
   INGOT_ASSIGN(const TrainingResult result, train(config));
   report(config, result, flags.json);
   if (result.finished) return {};
-  return Error{ErrorKind::stopped, fmt::format("stopped by {} at step {} of {}, saved; run the same command again to go on", result.stopped_by,
-                                               result.state.step, result.state.total_steps)};
+  return Error{ErrorKind::stopped,
+               fmt::format("stopped by {} at step {} of {}, saved; run the same command again to go on",
+                           result.stopped_by, result.state.step, result.state.total_steps)};
 }
 
 }  // namespace
@@ -58,7 +61,8 @@ void add_train(CLI::App& app, Command& command) {
   verb->footer("Example: ingot train config.yaml optimizer.learning_rate=3e-4 training.steps=1000");
   verb->add_option("config", flags->config, "Configuration file (YAML)")->required();
   verb->add_option("overrides", flags->overrides, "Keys to override, as key=value");
-  verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")->check(CLI::Range(1, 4096));
+  verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
+      ->check(CLI::Range(1, 4096));
   verb->add_flag("--json", flags->json, "Print the result as one JSON object");
   verb->callback([flags, &command] { command.run = [flags] { return run_train(*flags); }; });
 }
