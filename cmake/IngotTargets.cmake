@@ -39,6 +39,8 @@ function(ingot_folder name)
   target_link_libraries(ingot_${name} PUBLIC ${deps} ${ARG_LIBS})
   target_link_libraries(ingot_${name} PRIVATE $<BUILD_INTERFACE:ingot_flags>)
   set_property(GLOBAL APPEND PROPERTY INGOT_LIBRARIES ingot_${name})
+  install(TARGETS ingot_${name} EXPORT IngotTargets ARCHIVE DESTINATION lib)
+  install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION include/ingot/${name} FILES_MATCHING PATTERN "*.h")
 
   if(INGOT_TESTS AND tests)
     add_executable(${name}_test ${tests})
