@@ -1,4 +1,5 @@
-// Any text as a manifest whose checksum is right: an error, or pieces that tile their tensors and a text that reads back.
+// Any text as a manifest whose checksum is right: an error, or pieces that tile their tensors and a text that reads
+// back.
 #include <cstdlib>
 
 #include "base/hash.h"

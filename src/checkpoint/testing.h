@@ -15,8 +15,8 @@
 
 namespace ingot::testing {
 
-// A directory that is removed with all that is in it. In memory where the system has such a place: thousands of small files
-// that are written and synced are slow on a disk.
+// A directory that is removed with all that is in it. In memory where the system has such a place: thousands of small
+// files that are written and synced are slow on a disk.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {

@@ -39,8 +39,8 @@ struct CheckpointWriterOptions {
   fs::path directory;      // a run's checkpoints/; created where missing
   int keep = 5;            // at least 1
   bool background = true;  // false: save() returns when all is on disk
-  // The step that the run resumed from, whose checkpoint is known to be intact. With it, checkpoints beyond `keep` (left
-  // where a process died between completing one and removing another) go at the start; without it none does.
+  // The step that the run resumed from, whose checkpoint is known to be intact. With it, checkpoints beyond `keep`
+  // (left where a process died between completing one and removing another) go at the start; without it none does.
   std::optional<int64_t> resumed_step;
 };
 
