@@ -90,10 +90,11 @@ if [ "$random" -gt 0 ]; then
   words=()
   for part in "${command[@]}"; do words+=("${part//\{out\}/$out}"); done
   killed=0
+  longest=$((2 * milliseconds / random + 2)) # the kills together take about as long as the run, so most fall within it
   for ((k = 1; k <= random; ++k)); do
     "${words[@]}" >>"$log" 2>&1 &
     pid=$!
-    delay=$(((RANDOM * 32768 + RANDOM) % milliseconds))
+    delay=$(((RANDOM * 32768 + RANDOM) % longest))
     # Ends early where the program does.
     timeout "$(printf '%d.%03d' $((delay / 1000)) $((delay % 1000)))" tail --pid=$pid -s 0.01 -f /dev/null
     if kill -KILL $pid 2>/dev/null; then killed=$((killed + 1)); fi
