@@ -11,7 +11,7 @@
 #     --times N         for enospc and eio: how many calls fail; 0: all from the first on
 #     --twice           the second run of each is disturbed at the same number too, the third is not
 #     --first N --last N --every N    which calls: by default all
-#     --random K        instead: in one directory, kill the program K times after random times, then let it end
+#     --random K        instead: kill the program K times after random times, each run going on where the last was killed
 #     --seed S          of those times (1)
 #     --setup COMMAND   run before each first run, when {out} is new
 #     --compare COMMAND says by its exit status whether the outcome is right (default: diff -r {ref} {out})
@@ -89,21 +89,31 @@ if [ "$random" -gt 0 ]; then
   fresh
   words=()
   for part in "${command[@]}"; do words+=("${part//\{out\}/$out}"); done
-  killed=0
-  longest=$((2 * milliseconds / random + 2)) # the kills together take about as long as the run, so most fall within it
-  for ((k = 1; k <= random; ++k)); do
-    "${words[@]}" >>"$log" 2>&1 &
+  killed=0 ended=0
+  longest=$((2 * milliseconds / random + 2)) # the kills together take about as long as the run
+  while [ $killed -lt "$random" ]; do
+    { "${words[@]}" >>"$log" 2>&1 & } 2>/dev/null
     pid=$!
     delay=$(((RANDOM * 32768 + RANDOM) % longest))
     # Ends early where the program does.
     timeout "$(printf '%d.%03d' $((delay / 1000)) $((delay % 1000)))" tail --pid=$pid -s 0.01 -f /dev/null
-    if kill -KILL $pid 2>/dev/null; then killed=$((killed + 1)); fi
-    wait $pid 2>/dev/null
+    kill -KILL $pid 2>/dev/null
+    { wait $pid; } 2>/dev/null
+    status=$?
+    if [ $status -eq 137 ]; then
+      killed=$((killed + 1))
+      continue
+    fi
+    [ $status -eq 0 ] || fail "after $killed kills: the run ended with $status"
+    check_outcome "after $killed kills"
+    ended=$((ended + 1))
+    [ $ended -le $((20 * random)) ] || fail "the program ends before it can be killed; give it more to do"
+    fresh
   done
-  run_in "$out" || fail "the run after $random kills failed"
-  check_outcome "after $random kills"
+  run_in "$out" || fail "the run after $killed kills failed"
+  check_outcome "after $killed kills"
   rm -rf "$work"
-  echo "ok: killed $killed times at random moments, the outcome is that of an undisturbed run"
+  echo "ok: killed $killed times at random moments, in $((ended + 1)) runs whose outcomes are that of an undisturbed run"
   exit 0
 fi
 
