@@ -8,6 +8,7 @@
 #include "base/system.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
+#include "kernels/peak/peak.h"
 #include "optim/schedule.h"
 #include "train/debug_dump.h"
 #include "train/evaluation.h"
@@ -82,6 +83,7 @@ class Run {
     INGOT_ASSIGN(programs_, TrainingPrograms::create(setup_->model, program_settings(config_, micro_batch_), pool_));
     for (const std::string& text : programs_->warnings()) log_warning("{}", text);
     state_.total_steps = total_steps(config_, setup_->sequences_per_epoch);
+    peak_gflops_ = kernels::fp32_peak_gflops(pool_);
     const MemoryEstimate memory = programs_->memory();
     log_info("{} parameters, {} steps of {} sequences of {} tokens in micro-batches of {}, {} threads, {} MB of memory",
              setup_->model.parameter_count(), state_.total_steps, config_.training.global_batch_size, config_.data.sequence_length, micro_batch_,
@@ -238,8 +240,7 @@ class Run {
       outcome.grad_norm = kNotKnown;
       outcome.skipped = true;
     }
-    const double speed = 0;  // judged at the end of the step, when it is known
-    const Verdict verdict = monitors_.judge({state_.step + 1, outcome.counted, outcome.loss, outcome.grad_norm, outcome.learning_rate, last_speed_ + speed});
+    const Verdict verdict = monitors_.judge({state_.step + 1, outcome.counted, outcome.loss, outcome.grad_norm, outcome.learning_rate, last_speed_});
     if (!verdict.warnings.empty() || verdict.action != StepAction::proceed) progress_->clear();
     for (const std::string& text : verdict.warnings) log_warning("{}", text);
     if (verdict.action == StepAction::proceed) return {};
@@ -285,7 +286,7 @@ class Run {
     row.tokens_per_second = last_speed_;
     row.step_ms = outcome.seconds * 1e3;
     row.data_wait_ms = outcome.data_seconds * 1e3;
-    row.mfu = kNotKnown;
+    row.mfu = setup_->model.flops_per_token(config_.data.sequence_length) * last_speed_ * 1e-9 / peak_gflops_;
     row.peak_memory_mb = static_cast<double>(peak_resident_bytes()) / (1 << 20);
     row.loss_scale = state_.loss_scale;
     row.skipped = state_.skipped;
@@ -294,7 +295,8 @@ class Run {
   }
 
   Status run_evaluation() {
-    INGOT_ASSIGN(const EvaluationResult e, evaluate(*programs_, *validation_));
+    const auto loss_of = [&](const Batch& batch, float scale) { return programs_->evaluate(batch, scale); };
+    INGOT_ASSIGN(const EvaluationResult e, evaluate(loss_of, *validation_));
     const EvaluationMetrics row{state_.step, e.loss, e.perplexity, e.bits_per_byte};
     result_.validation_loss = e.loss;
     result_.perplexity = e.perplexity;
@@ -377,6 +379,7 @@ class Run {
   std::unique_ptr<Progress> progress_;
   Clock::time_point last_save_;
   double last_speed_ = 0;
+  double peak_gflops_ = 0;  // measured at the start: what the column mfu is relative to
   RunState state_;
   std::optional<int64_t> resumed_step_;
   TrainingResult result_;

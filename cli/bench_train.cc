@@ -1,0 +1,103 @@
+#include "bench_train.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/rng.h"
+#include "base/system.h"
+#include "data/sequences.h"
+#include "kernels/peak/peak.h"
+#include "train/model_directory.h"
+#include "train/programs.h"
+
+namespace ingot::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int64_t kWarmUpSteps = 2;
+constexpr uint64_t kSeed = 1;
+
+// A batch of random tokens, each row one document.
+Batch random_batch(const BenchTrainOptions& options, int64_t vocab_size, uint64_t step) {
+  Batch batch;
+  batch.resize(options.batch, options.tokens);
+  for (int64_t row = 0; row < options.batch; ++row) {
+    const RowView view = batch.row(row);
+    for (size_t t = 0; t < view.ids.size(); ++t)
+      view.ids[t] = static_cast<int32_t>(bounded_at(stream_key(kSeed + step, "bench.tokens"),
+                                                    static_cast<uint64_t>(row * options.tokens) + t,
+                                                    static_cast<uint64_t>(vocab_size)));
+    fill_as_one_document(view);
+  }
+  batch.counted = options.batch * (options.tokens - 1);
+  return batch;
+}
+
+double peak_gflops(const ThreadPool& pool) {
+  return std::max(kernels::fp32_peak_gflops(pool), kernels::matmul_gflops(pool, DType::f32));
+}
+
+Result<double> one_step(TrainingPrograms& programs, const Batch& batch, uint64_t step,
+                        const NodeObserver* observer = nullptr) {
+  INGOT_ASSIGN(const double loss,
+               programs.micro_step(batch, 1.0f / static_cast<float>(std::max<int64_t>(batch.counted, 1)), false,
+                                   {kSeed, step, 0, batch.rows}, observer));
+  INGOT_ASSIGN(const UpdateResult update, programs.update(1e-4, static_cast<int64_t>(step), observer));
+  if (update.skipped) return failed_error("a gradient is not finite at step {}", step);
+  return loss;
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions& options, const ThreadPool& pool) {
+  BenchTrainResult result;
+  ProgramSettings settings;
+  settings.fuse = options.fuse;
+  settings.rows = options.batch;
+  settings.tokens = options.tokens;
+  settings.dropout = false;
+  INGOT_ASSIGN(auto programs, TrainingPrograms::create(model, settings, pool));
+  initialize_weights(model, kSeed, programs->arena(), pool);
+  result.compile_ms = programs->compile_seconds() * 1e3;
+  result.planned_arena_bytes = programs->arena().bytes();
+  result.planned_bytes = programs->memory().total();
+
+  std::vector<double> seconds;
+  int64_t faults = 0;
+  for (int64_t step = 1; step <= kWarmUpSteps + options.steps; ++step) {
+    if (step == kWarmUpSteps + 1) {
+      result.peak_gflops = peak_gflops(pool);
+      faults = static_cast<int64_t>(minor_page_faults());
+    }
+    const Batch batch = random_batch(options, model.config().vocab_size, static_cast<uint64_t>(step));
+    const auto start = Clock::now();
+    INGOT_ASSIGN(const double loss, one_step(*programs, batch, static_cast<uint64_t>(step)));
+    result.losses.push_back(loss);
+    if (step > kWarmUpSteps) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  result.page_faults = static_cast<int64_t>(minor_page_faults()) - faults;
+  result.peak_rss_bytes = static_cast<int64_t>(peak_resident_bytes());
+  result.peak_gflops = std::max(result.peak_gflops, peak_gflops(pool));
+
+  const double step_seconds = median(seconds);
+  result.step_ms = step_seconds * 1e3;
+  result.tokens_per_second = static_cast<double>(options.batch * options.tokens) / step_seconds;
+  result.model_tflops = model.flops_per_token(options.tokens) * result.tokens_per_second * 1e-12;
+  result.mfu = result.model_tflops * 1e3 / result.peak_gflops;
+
+  const NodeObserver observer = [&](const NodeEvent& event) -> Status {
+    result.breakdown[std::string(event.node.op->name)] += event.seconds * 1e3;
+    return {};
+  };
+  const auto extra = static_cast<uint64_t>(kWarmUpSteps + options.steps + 1);
+  INGOT_ASSIGN([[maybe_unused]] const double loss,
+               one_step(*programs, random_batch(options, model.config().vocab_size, extra), extra, &observer));
+  return result;
+}
+
+}  // namespace ingot::cli

@@ -1,0 +1,37 @@
+// Measuring a training step: the same program as `ingot train`, on random tokens.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/result.h"
+#include "models/model.h"
+
+namespace ingot::cli {
+
+struct BenchTrainOptions {
+  int64_t batch = 1, tokens = 1024;
+  int64_t steps = 5;
+  bool fuse = true;
+};
+
+struct BenchTrainResult {
+  double step_ms = 0;  // the median
+  double tokens_per_second = 0;
+  double model_tflops = 0;  // of the model's own FLOPs (DESIGN's formula), whatever was recomputed
+  double mfu = 0;
+  double peak_gflops =
+      0;  // the larger of a register-only loop and the own products, sampled before and after the steps
+  int64_t planned_arena_bytes = 0, planned_bytes = 0, peak_rss_bytes = 0;
+  double compile_ms = 0;
+  int64_t page_faults = 0;  // in the measured steps
+  std::vector<double> losses;
+  std::map<std::string, double> breakdown;  // milliseconds by op, of one step more
+};
+
+Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions& options, const ThreadPool& pool);
+
+}  // namespace ingot::cli
