@@ -6,7 +6,7 @@
 
 namespace ingot {
 
-Result<EvaluationResult> evaluate(TrainingPrograms& programs, EvaluationBatches& batches) {
+Result<EvaluationResult> evaluate(BatchLoss loss_of, EvaluationBatches& batches) {
   EvaluationResult result;
   double nats = 0;
   int64_t bytes = 0;
@@ -14,7 +14,7 @@ Result<EvaluationResult> evaluate(TrainingPrograms& programs, EvaluationBatches&
   for (int64_t round = 0; round < batches.rounds(); ++round) {
     INGOT_ASSIGN(const Batch* batch, batches.batch(round));
     if (batch->counted == 0) continue;
-    INGOT_ASSIGN(const double loss, programs.evaluate(*batch, 1.0f / static_cast<float>(batch->counted)));
+    INGOT_ASSIGN(const double loss, loss_of(*batch, 1.0f / static_cast<float>(batch->counted)));
     nats += loss * static_cast<double>(batch->counted);
     result.tokens += batch->counted;
     bytes += batch->text_bytes;

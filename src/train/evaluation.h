@@ -1,11 +1,10 @@
 // The loss of a model on validation sequences.
 #pragma once
 
-#include <memory>
-#include <vector>
+#include <cstdint>
 
+#include "base/parallel.h"
 #include "data/evaluation_batches.h"
-#include "train/programs.h"
 
 namespace ingot {
 
@@ -16,7 +15,10 @@ struct EvaluationResult {
   int64_t tokens = 0;        // counted
 };
 
+// The loss part of a batch: the sum over its counted targets times loss_scale.
+using BatchLoss = FunctionRef<Result<double>(const Batch& batch, float loss_scale)>;
+
 // Error (input) where nothing counts.
-Result<EvaluationResult> evaluate(TrainingPrograms& programs, EvaluationBatches& batches);
+Result<EvaluationResult> evaluate(BatchLoss loss_of, EvaluationBatches& batches);
 
 }  // namespace ingot

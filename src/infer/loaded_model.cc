@@ -1,0 +1,70 @@
+#include "infer/loaded_model.h"
+
+#include "base/system.h"
+#include "checkpoint/reader.h"
+
+namespace ingot {
+namespace {
+
+constexpr const char* kConfig = "config.json";
+constexpr const char* kTokenizer = "tokenizer.json";
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// The files that are read here, as the checkpoint's manifest knows them.
+Status check_checkpoint(const fs::path& directory) {
+  INGOT_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(directory));
+  for (const char* name : {kConfig, kTokenizer}) {
+    if (!checkpoint.has_file(name)) continue;
+    if (auto content = checkpoint.read_file(name); !content.ok()) return content.error();
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<LoadedModel> open_model(const fs::path& directory) {
+  if (!is_there(directory))
+    return input_error(
+        "{}: there is no such directory; expected a Hugging Face directory, a run's model/ or a checkpoint",
+        directory.string());
+  if (!is_there(directory / kConfig))
+    return input_error("{}: there is no {}; expected a Hugging Face directory, a run's model/ or a checkpoint",
+                       directory.string(), kConfig);
+  if (is_there(directory / "manifest.json")) INGOT_TRY(check_checkpoint(directory));
+  const fs::path file = directory / kConfig;
+  INGOT_ASSIGN(const std::string config, read_file(file));
+  std::optional<Tokenizer> tokenizer;
+  ModelOptions options;
+  if (is_there(directory / kTokenizer)) {
+    INGOT_ASSIGN(tokenizer, Tokenizer::load(directory));
+    options.vocab_size = tokenizer->vocab_size();
+  }
+  INGOT_ASSIGN(Model model, Model::from_json(config, file.string(), options));
+  return LoadedModel{directory, std::move(model), std::move(tokenizer)};
+}
+
+Result<Tokenizer> tokenizer_of(const LoadedModel& model) {
+  if (model.tokenizer) return *model.tokenizer;
+  return input_error("{}: there is no {}; put the model's tokenizer beside its weights", model.directory.string(),
+                     kTokenizer);
+}
+
+Result<Arena> make_arena(const VariableLayout& variables, const Program& program, const ThreadPool& pool) {
+  const int64_t workspace = program.plan().workspace_bytes, scratch = program.scratch_bytes();
+  const int64_t needed = variables.bytes() + workspace + scratch * pool.threads();
+  const auto available = static_cast<int64_t>(available_memory());
+  if (needed > available)
+    return usage_error(
+        "the model needs {} MB of memory ({} MB of weights and caches), {} MB are available; use a shorter context or "
+        "a smaller model",
+        needed >> 20, variables.bytes() >> 20, available >> 20);
+  INGOT_ASSIGN(Arena arena, Arena::create(variables, pool));
+  INGOT_TRY(arena.reserve(workspace, scratch, pool));
+  return arena;
+}
+
+}  // namespace ingot

@@ -1,0 +1,198 @@
+// ingot generate, from outside.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/writer.h"
+#include "command_line.h"
+#include "model_directory.h"
+#include "text/utf8.h"
+
+namespace ingot::integration {
+namespace {
+
+using Json = nlohmann::json;
+
+const fs::path kStories = fs::path(INGOT_SOURCE_DIR) / "../shared/data/stories260k";
+
+bool has_stories() {
+  if (fs::exists(kStories / "model.safetensors")) return true;
+  std::cerr << "skipped: " << kStories << " is not there\n";
+  return false;
+}
+
+Json generated(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "generate");
+  arguments.push_back("--json");
+  const Outcome outcome = run_ingot(arguments);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return Json::parse(outcome.out, nullptr, false);
+}
+
+void expect_error(const std::vector<std::string>& arguments, int status, const std::vector<std::string>& parts) {
+  const Outcome outcome = run_ingot(arguments);
+  EXPECT_EQ(outcome.status, status) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const std::string& part : parts)
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in: " << outcome.err;
+}
+
+class Generate : public ::testing::Test {
+ protected:
+  void SetUp() override { write_small_model(scratch_.path() / "model", kByteModel); }
+  std::string model() const { return scratch_ / "model"; }
+  ScratchDirectory scratch_;
+};
+
+TEST(GenerateStories, GreedyContinuationOfTheEmptyPromptIsTheGoldenOne) {
+  if (!has_stories()) return;
+  const Json golden = Json::parse(read_file(kStories / "golden.json").value());
+  const auto ids = golden["greedy_ids"].get<std::vector<int32_t>>();
+  const std::vector<int32_t> fresh(ids.begin() + 1, ids.end());
+  for (const char* threads : {"1", "2"}) {
+    const Json json = generated({kStories.string(), "--prompt", "", "--temperature", "0", "--max-tokens",
+                                 std::to_string(fresh.size()), "--threads", threads});
+    EXPECT_EQ(json["prompt_ids"], std::vector<int32_t>{ids[0]});
+    EXPECT_EQ(json["tokens"], fresh);
+    EXPECT_EQ(json["text"], golden["greedy_text"]);
+    EXPECT_GT(json["prefill_ms"], 0);
+    EXPECT_GT(json["ms_per_token"], 0);
+  }
+}
+
+TEST(GenerateStories, PromptsGetThePostProcessorsSpecialsAndTextIsWhatIsNew) {
+  if (!has_stories()) return;
+  const Json golden = Json::parse(read_file(kStories / "golden.json").value());
+  const std::string text = golden["greedy_text"], prompt = "Once upon a time, there was a little girl named";
+  ASSERT_TRUE(text.starts_with(prompt));
+  const Json json = generated({kStories.string(), "--prompt", prompt, "--temperature", "0", "--max-tokens", "30"});
+  EXPECT_EQ(json["prompt_ids"][0], 1);
+  EXPECT_NE(text.find(json["text"].get<std::string>()), std::string::npos) << json["text"];
+  const Outcome plain =
+      run_ingot({"generate", kStories.string(), "--prompt", prompt, "--temperature", "0", "--max-tokens", "30"});
+  EXPECT_EQ(plain.out, json["text"].get<std::string>() + "\n");
+}
+
+TEST_F(Generate, TheSameSeedGivesTheSameTextOnAnyNumberOfThreads) {
+  const auto text = [&](const char* seed, const char* threads) {
+    return generated({model(), "--prompt", "the cat", "--seed", seed, "--threads", threads, "--max-tokens", "50",
+                      "--top-p", "0.95", "--top-k", "100"})["tokens"];
+  };
+  const Json first = text("7", "1");
+  EXPECT_EQ(first.size(), 50u);
+  EXPECT_EQ(text("7", "2"), first);
+  EXPECT_EQ(text("7", "3"), first);
+  EXPECT_NE(text("8", "1"), first);
+}
+
+TEST_F(Generate, NarrowChoicesAreGreedy) {
+  const auto tokens = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {model(), "--prompt", "the cat", "--max-tokens", "40"});
+    return generated(flags)["tokens"];
+  };
+  const Json greedy = tokens({"--temperature", "0"});
+  EXPECT_EQ(tokens({"--top-k", "1", "--seed", "3"}), greedy);
+  EXPECT_EQ(tokens({"--top-p", "1e-6", "--seed", "4"}), greedy);
+  EXPECT_NE(tokens({"--seed", "5"}), greedy);
+}
+
+// Random tokens of a byte-level vocabulary: mostly bytes that are no characters, some that are.
+TEST_F(Generate, TextComesInWholeCharacters) {
+  for (const char* seed : {"1", "2", "3"}) {
+    const Outcome outcome = run_ingot({"generate", model(), "--prompt", "\xe4\xbd\xa0\xe5", "--max-tokens", "55",
+                                       "--temperature", "3", "--seed", seed});
+    ASSERT_EQ(outcome.status, 0) << outcome.err;
+    ASSERT_FALSE(outcome.fragments.empty());
+    for (const std::string& fragment : outcome.fragments) EXPECT_EQ(closed_utf8_prefix(fragment), fragment.size());
+    EXPECT_TRUE(outcome.out.ends_with("\n"));
+  }
+}
+
+TEST_F(Generate, StopsWithAWarningWhereTheContextIsFull) {
+  const Outcome outcome = run_ingot({"generate", model(), "--prompt", "the cat", "--max-tokens", "1000", "--json"});
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["tokens"].size() + json["prompt_ids"].size(), 65u);
+  EXPECT_NE(outcome.err.find("64 tokens is full"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Generate, TheEmptyPromptStartsFromEosWhereThereIsNoBos) {
+  EXPECT_EQ(generated({model(), "--prompt", "", "--max-tokens", "3"})["prompt_ids"], std::vector<int32_t>{0});
+}
+
+TEST_F(Generate, TakesACheckpointDirectory) {
+  const fs::path directory = scratch_.path() / "model";
+  const ThreadPool pool(1);
+  const Json config = Json::parse(read_file(directory / "config.json").value());
+  const Model parsed = taken(Model::from_json(config.dump(), "test"));
+  VariableLayout variables;
+  for (const ParameterSpec& parameter : parsed.parameters())
+    variables.add(parameter.name, {DType::f32, parameter.shape});
+  const Arena arena = taken(Arena::create(variables, pool));
+  ASSERT_TRUE(load_weights(directory, parsed, arena).ok());
+  Snapshot snapshot;
+  snapshot.step = 12;
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"})
+    snapshot.files.push_back({name, read_file(directory / name).value()});
+  for (const ParameterSpec& parameter : parsed.parameters()) {
+    snapshot.pieces.push_back(whole_piece(parameter.name, "weight", arena.variable(parameter.name)));
+    snapshot.pieces.push_back(whole_piece(parameter.name, "adam_m", arena.variable(parameter.name)));
+  }
+  {
+    auto writer = taken(CheckpointWriter::create({scratch_.path() / "checkpoints", 5, false, {}}));
+    ASSERT_TRUE(writer->save(snapshot).ok());
+  }
+  const std::string checkpoint = scratch_ / "checkpoints/step-00000012";
+  const auto tokens = [](const std::string& path) {
+    return generated({path, "--prompt", "the cat", "--max-tokens", "20", "--temperature", "0"})["tokens"];
+  };
+  EXPECT_EQ(tokens(checkpoint), tokens(model()));
+
+  std::string text = read_file(fs::path(checkpoint) / "tokenizer.json").value();
+  text[text.find("<|endoftext|>") + 3] = 'X';
+  ASSERT_TRUE(write_file_atomic(fs::path(checkpoint) / "tokenizer.json", text).ok());
+  expect_error({"generate", checkpoint, "--prompt", "a"}, 3, {"tokenizer.json"});
+}
+
+TEST_F(Generate, SaysWhatIsWrongWithTheDirectory) {
+  expect_error({"generate", scratch_ / "nowhere", "--prompt", "a"}, 3, {"nowhere"});
+  fs::create_directories(scratch_ / "empty");
+  expect_error({"generate", scratch_ / "empty", "--prompt", "a"}, 3, {"empty", "config.json"});
+  fs::remove(scratch_.path() / "model" / "tokenizer.json");
+  expect_error({"generate", model(), "--prompt", "a"}, 3, {"tokenizer.json"});
+  for (const char* damage : {"", "{", "[]", R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"}) {
+    ASSERT_TRUE(write_file_atomic(scratch_.path() / "model" / "tokenizer.json", damage).ok());
+    expect_error({"generate", model(), "--prompt", "a"}, 3, {"tokenizer.json"});
+  }
+}
+
+TEST_F(Generate, DamagedOrMissingWeightsAreNamed) {
+  const fs::path weights = scratch_.path() / "model" / "model.safetensors";
+  const std::string whole = read_file(weights).value();
+  ASSERT_TRUE(write_file_atomic(weights, whole.substr(0, whole.size() / 2)).ok());
+  expect_error({"generate", model(), "--prompt", "a"}, 3, {"model.safetensors"});
+  fs::remove(weights);
+  expect_error({"generate", model(), "--prompt", "a"}, 3, {"model.safetensors"});
+}
+
+TEST_F(Generate, WrongUsage) {
+  std::string long_prompt;
+  for (int i = 0; i < 65; ++i) long_prompt += "# ";
+  expect_error({"generate", model(), "--prompt", long_prompt}, 2, {"64", "shorter prompt"});
+  const std::vector<std::vector<std::string>> wrong{
+      {"--temperature", "-1"}, {"--temperature", "nan"}, {"--temperature", "warm"}, {"--top-p", "0"},
+      {"--top-p", "1.5"},      {"--top-k", "-2"},        {"--max-tokens", "-1"},    {"--max-tokens", "many"},
+      {"--threads", "0"},      {"--seed", "-1"},         {"--precision", "bf16"},   {"--precision", "fp64"},
+      {"--temprature", "1"}};
+  for (const auto& flags : wrong) {
+    std::vector<std::string> arguments{"generate", model(), "--prompt", "a"};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    expect_error(arguments, 2, {});
+  }
+  expect_error({"generate", model(), "--prompt", "a", "--precision", "bf16"}, 2, {"fp32 only"});
+  expect_error({"generate", model()}, 2, {"--prompt"});
+  expect_error({"generate"}, 2, {"model"});
+}
+
+}  // namespace
+}  // namespace ingot::integration
