@@ -1,0 +1,312 @@
+#include "train/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/log.h"
+#include "train/debug_dump.h"
+#include "train/model_directory.h"
+#include "train/programs.h"
+#include "train/verify_causes.h"
+
+namespace ingot {
+namespace {
+
+double largest_of(std::span<const float> values) {
+  double largest = 0;
+  for (float x : values)
+    if (std::isfinite(x)) largest = std::max(largest, std::abs(static_cast<double>(x)));
+  return largest;
+}
+
+double limit_of(ReferenceStage stage, double tolerance, double largest) {
+  switch (stage) {
+    case ReferenceStage::activation:
+    case ReferenceStage::step_norms:
+      return tolerance * std::max(1.0, largest);
+    case ReferenceStage::gradient:
+      return tolerance * largest;
+    case ReferenceStage::loss:
+    case ReferenceStage::step_losses:
+    case ReferenceStage::parameter_after:
+      return tolerance;
+  }
+  return 0;
+}
+
+// NaN where one alone is not finite.
+double difference(float expected, float found) {
+  if (expected == found || (std::isnan(expected) && std::isnan(found))) return 0;
+  const double delta = std::abs(static_cast<double>(expected) - static_cast<double>(found));
+  return std::isfinite(delta) ? delta : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Entries of a parameter that rounding errors move, in rising order, and by how much they may differ.
+struct Undetermined {
+  std::vector<size_t> entries;
+  double limit = 0;
+};
+
+// A key projection's bias without rotary positions has such a gradient: it shifts all scores of a query alike, so the
+// true gradient is zero. A gradient is known to a few units in the last place of its tensor's largest entry.
+std::vector<size_t> rounding_errors(std::span<const float> expected, std::span<const float> found) {
+  constexpr double kKnown = 0x1p-21;
+  const double noise = kKnown * largest_of(expected);
+  std::vector<size_t> entries;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double larger = std::max(std::abs(expected[i]), std::abs(found[i]));
+    if (larger > 0 && larger <= noise) entries.push_back(i);
+  }
+  return entries;
+}
+
+TensorComparison compare(const ReferenceTensor& tensor, std::span<const float> expected, std::span<const float> found,
+                         double tolerance, const Undetermined& undetermined = {}) {
+  INGOT_CHECK(expected.size() == found.size(), "{}: {} elements against {}", tensor.name, expected.size(),
+              found.size());
+  TensorComparison c;
+  c.name = tensor.name;
+  c.shape = tensor.shape;
+  const double largest = largest_of(expected);
+  c.limit = limit_of(tensor.stage, tolerance, largest);
+  auto free = undetermined.entries.begin();
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double delta = difference(expected[i], found[i]);
+    const bool is_free = free != undetermined.entries.end() && *free == i;
+    if (is_free) ++free;
+    if (is_free && delta <= undetermined.limit) {
+      ++c.undetermined;
+      continue;
+    }
+    if (delta <= c.max_abs && i > 0) continue;
+    c.max_abs = delta;
+    c.worst = static_cast<int64_t>(i);
+    if (std::isnan(delta)) break;
+  }
+  if (!expected.empty()) {
+    c.expected = expected[static_cast<size_t>(c.worst)];
+    c.found = found[static_cast<size_t>(c.worst)];
+  }
+  c.max_rel = largest > 0 ? c.max_abs / largest : c.max_abs;
+  c.ok = c.max_abs <= c.limit;
+  return c;
+}
+
+// The least position at which a row of an activation [B,T,…] is beyond the limit.
+int64_t first_position(std::span<const float> expected, std::span<const float> found, double limit,
+                       const Batch& batch) {
+  const size_t rows = batch.positions.size(), width = expected.size() / rows;
+  int64_t first = kNone;
+  for (size_t row = 0; row < rows; ++row) {
+    if (first != kNone && batch.positions[row] >= first) continue;
+    for (size_t i = row * width; i < (row + 1) * width; ++i)
+      if (!(difference(expected[i], found[i]) <= limit)) {
+        first = batch.positions[row];
+        break;
+      }
+  }
+  return first;
+}
+
+class Verifier {
+ public:
+  Verifier(const Model& model, const fs::path& weights, const Reference& reference, const VerifyOptions& options,
+           const ThreadPool& pool)
+      : model_(model), weights_(weights), reference_(reference), options_(options), pool_(pool) {
+    for (const ReferenceTensor& tensor : reference_.tensors())
+      if (!options_.layer || is_of_layer(tensor)) tensors_.push_back(&tensor);
+    result_.tolerance = options_.tolerance;
+  }
+
+  Result<Verification> run() {
+    if (tensors_.empty())
+      return input_error("{}: it holds nothing of layer {}", reference_.path().string(), options_.layer.value_or(0));
+    INGOT_TRY(check_activations());
+    if (result_.ok) INGOT_TRY(check_training());
+    if (!result_.ok) INGOT_TRY(explain());
+    return std::move(result_);
+  }
+
+ private:
+  bool is_of_layer(const ReferenceTensor& tensor) const {
+    return tensor.layer == *options_.layer && tensor.stage != ReferenceStage::parameter_after;
+  }
+  bool has(ReferenceStage stage) const {
+    return std::ranges::any_of(tensors_, [&](const ReferenceTensor* t) { return t->stage == stage; });
+  }
+
+  Result<std::unique_ptr<TrainingPrograms>> load(const Model& model, bool keep_activations) const {
+    const ReferenceOptimizer& optimizer = reference_.optimizer();
+    ProgramSettings settings;
+    settings.fuse = options_.fuse;
+    settings.dropout = false;
+    settings.keep_activations = keep_activations;
+    settings.adamw = {optimizer.betas, optimizer.eps};
+    settings.weight_decay = optimizer.weight_decay;
+    settings.max_grad_norm = optimizer.max_grad_norm;
+    settings.rows = reference_.batch().rows;
+    settings.tokens = reference_.batch().sequence_length;
+    INGOT_ASSIGN(auto programs, TrainingPrograms::create(model, settings, pool_));
+    INGOT_TRY(load_weights(weights_, model, programs->arena()));
+    return programs;
+  }
+
+  // Runs the batch, forward and backward; eager mode names the first op that makes a NaN or an infinity.
+  Result<double> step(TrainingPrograms& programs) {
+    const NodeObserver observer = [&](const NodeEvent& event) -> Status {
+      if (non_finite_.empty()) non_finite_ = describe_non_finite(event);
+      return {};
+    };
+    const Batch& batch = reference_.batch();
+    return programs.micro_step(batch, reference_.loss_scale(), false, {.batch = batch.rows},
+                               options_.fuse ? nullptr : &observer);
+  }
+
+  // Adds a comparison; false where it is the first that fails.
+  bool add(const ReferenceTensor& tensor, std::span<const float> found) {
+    const std::vector<float> expected = reference_.values(tensor);
+    if (tensor.stage == ReferenceStage::gradient && reference_.steps() > 0)
+      undetermined_[tensor.source] = {rounding_errors(expected, found),
+                                      reference_.optimizer().learning_rate * static_cast<double>(reference_.steps())};
+    const auto undetermined =
+        tensor.stage == ReferenceStage::parameter_after ? undetermined_.find(tensor.source) : undetermined_.end();
+    TensorComparison comparison = compare(tensor, expected, found, options_.tolerance,
+                                          undetermined != undetermined_.end() ? undetermined->second : Undetermined());
+    if (!comparison.ok && tensor.stage == ReferenceStage::activation)
+      comparison.first_position = first_position(expected, found, comparison.limit, reference_.batch());
+    result_.ok = comparison.ok;
+    if (!comparison.ok) {
+      result_.first_failure = tensor.name;
+      failed_ = &tensor;
+    }
+    result_.tensors.push_back(std::move(comparison));
+    return result_.ok;
+  }
+
+  Result<std::span<const float>> activation(TrainingPrograms& programs, const ReferenceTensor& tensor) const {
+    INGOT_ASSIGN(const Program* program,
+                 programs.micro_step_program(reference_.batch().rows, reference_.batch().sequence_length, false));
+    return program->output(programs.arena(), tensor.source).span<float>();
+  }
+
+  Status check_activations() {
+    if (!has(ReferenceStage::activation)) return {};
+    INGOT_ASSIGN(const auto programs, load(model_, true));
+    INGOT_ASSIGN([[maybe_unused]] const double loss, step(*programs));
+    for (const ReferenceTensor* tensor : tensors_) {
+      if (tensor->stage != ReferenceStage::activation) continue;
+      INGOT_ASSIGN(const auto found, activation(*programs, *tensor));
+      if (!add(*tensor, found)) return {};
+    }
+    return {};
+  }
+
+  Status check_training() {
+    if (std::ranges::all_of(tensors_, [](const auto* t) { return t->stage == ReferenceStage::activation; })) return {};
+    INGOT_ASSIGN(const auto programs, load(model_, false));
+    INGOT_ASSIGN(const double loss, step(*programs));
+    std::vector<float> losses{static_cast<float>(loss)}, norms;
+    for (const ReferenceTensor* tensor : tensors_) {
+      if (tensor->stage == ReferenceStage::loss && !add(*tensor, losses)) return {};
+      if (tensor->stage != ReferenceStage::gradient) continue;
+      if (!add(*tensor, programs->arena().variable(gradient_name(tensor->source)).span<float>())) return {};
+    }
+    if (reference_.steps() == 0 || options_.layer) return {};
+    INGOT_TRY(train(*programs, losses, norms));
+    for (const ReferenceTensor* tensor : tensors_) {
+      if (tensor->stage == ReferenceStage::step_losses && !add(*tensor, losses)) return {};
+      if (tensor->stage == ReferenceStage::step_norms && !add(*tensor, norms)) return {};
+      if (tensor->stage != ReferenceStage::parameter_after) continue;
+      if (!add(*tensor, programs->arena().variable(tensor->source).span<float>())) return {};
+    }
+    return {};
+  }
+
+  // The optimizer steps, the first of which has its gradients already.
+  Status train(TrainingPrograms& programs, std::vector<float>& losses, std::vector<float>& norms) {
+    for (int64_t t = 1; t <= reference_.steps(); ++t) {
+      if (t > 1) {
+        INGOT_ASSIGN(const double loss, step(programs));
+        losses.push_back(static_cast<float>(loss));
+      }
+      INGOT_ASSIGN(const UpdateResult update, programs.update(reference_.optimizer().learning_rate, t));
+      norms.push_back(static_cast<float>(update.grad_norm));
+    }
+    return {};
+  }
+
+  // ---- after a difference
+
+  Status explain() {
+    if (!non_finite_.empty()) result_.causes.push_back("the first NaN or infinity came from " + non_finite_);
+    if (options_.explain && failed_->stage == ReferenceStage::activation)
+      for (const Conjecture& conjecture : conjectures(model_, failed_->source)) INGOT_TRY(try_out(conjecture));
+    for (std::string& cause : likely_causes(model_, *failed_, result_.tensors.back()))
+      result_.causes.push_back(std::move(cause));
+    return {};
+  }
+
+  Status try_out(const Conjecture& conjecture) {
+    const auto model = model_.with_overrides(conjecture.overrides, "conjecture");
+    if (!model.ok()) return {};  // the family has no such key, or not together with the others
+    const auto programs = load(*model, true);
+    if (!programs.ok()) return {};  // the checkpoint is none of such a model
+    if (conjecture.edit) conjecture.edit(*model, (*programs)->arena());
+    INGOT_ASSIGN([[maybe_unused]] const double loss, step(**programs));
+    INGOT_ASSIGN(const auto found, activation(**programs, *failed_));
+    if (compare(*failed_, reference_.values(*failed_), found, options_.tolerance).ok)
+      result_.causes.push_back(fmt::format("{} agrees if {}", failed_->name, conjecture.text));
+    return {};
+  }
+
+  const Model& model_;
+  const fs::path& weights_;
+  const Reference& reference_;
+  const VerifyOptions& options_;
+  const ThreadPool& pool_;
+  std::vector<const ReferenceTensor*> tensors_;
+  Verification result_;
+  const ReferenceTensor* failed_ = nullptr;
+  std::string non_finite_;
+  std::map<std::string, Undetermined> undetermined_;  // by parameter
+};
+
+std::string coordinates(int64_t element, const Shape& shape) {
+  std::string out = "[";
+  const Shape strides = dense_strides(shape);
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    out += fmt::format("{}{}", axis > 0 ? "," : "", element / strides[axis] % shape[axis]);
+  return out + "]";
+}
+
+}  // namespace
+
+Result<Verification> verify_model(const Model& model, const fs::path& weights, const fs::path& reference,
+                                  const VerifyOptions& options, const ThreadPool& pool) {
+  const int64_t layers = model.config().num_hidden_layers;
+  if (options.layer && (*options.layer < 0 || *options.layer >= layers))
+    return usage_error("there is no layer {}: the model has the layers 0 to {}", *options.layer, layers - 1);
+  INGOT_ASSIGN(const Reference expected, Reference::open(reference, model));
+  return Verifier(model, weights, expected, options, pool).run();
+}
+
+std::string describe(const Verification& verification) {
+  size_t width = 6;
+  for (const TensorComparison& c : verification.tensors) width = std::max(width, c.name.size());
+  std::string out = fmt::format("{:<{}}  {:>12}  {:>12}  {:>12}\n", "tensor", width, "max_abs", "max_rel", "allowed");
+  for (const TensorComparison& c : verification.tensors)
+    out += fmt::format("{:<{}}  {:>12.3e}  {:>12.3e}  {:>12.3e}  {}\n", c.name, width, c.max_abs, c.max_rel, c.limit,
+                       !c.ok                ? "DIFFERS"
+                       : c.undetermined > 0 ? fmt::format("ok ({} entries of no gradient aside)", c.undetermined)
+                                            : "ok");
+  if (verification.ok) return out + fmt::format("\nall {} tensors agree\n", verification.tensors.size());
+  const TensorComparison& c = verification.tensors.back();
+  out += fmt::format("\nthe first that differs: {} {}, most at {}: expected {:.9g}, found {:.9g}\n", c.name,
+                     c.shape.to_string(), coordinates(c.worst, c.shape), c.expected, c.found);
+  if (!verification.causes.empty()) out += "likely causes:\n";
+  for (const std::string& cause : verification.causes) out += "  - " + cause + "\n";
+  return out;
+}
+
+}  // namespace ingot
