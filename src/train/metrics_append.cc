@@ -68,7 +68,7 @@ void AppendFile::write_pending() {
       continue;
     }
     report(errno);
-    if (written == 0) return;
+    // Also where nothing is said to have been written: what a failed call left must not precede the next try.
     if (::ftruncate(fd_, static_cast<off_t>(size_)) == 0) return;
     break;  // what was written stays, so only the rest may be tried again
   }

@@ -63,7 +63,9 @@ Result<Tokenizer> train_tokenizer(const RunConfig& config, const ThreadPool& poo
   BpeTrainOptions options;
   options.vocab_size = *config.tokenizer.train_vocab_size;
   INGOT_ASSIGN(Tokenizer tokenizer, train_bpe(documents, options, pool));
-  INGOT_TRY(ingot::create_directories(fs::path(path).parent_path().empty() ? "." : fs::path(path).parent_path()));
+  const fs::path parent = fs::path(path).parent_path();
+  INGOT_TRY(ingot::create_directories(parent.empty() ? "." : parent));
+  INGOT_TRY(remove_abandoned_files(parent.empty() ? "." : parent));
   INGOT_TRY(tokenizer.save(path));
   log_info("wrote {} ({} tokens)", path, tokenizer.vocab_size());
   return tokenizer;
