@@ -3,6 +3,7 @@
 #include "kernels/matmul/matmul.h"
 #include "kernels/softmax/cross_entropy.h"
 #include "kernels/softmax/softmax.h"
+#include "memory/variables.h"
 #include "ops/linear_cross_entropy.h"
 #include "runtime/bindings.h"
 
@@ -113,7 +114,7 @@ class LinearCrossEntropy final : public NodeKernel {
       INGOT_ASSIGN(ChunkProducts products, kernel->make_products(rows, flags.transpose_b, node.threads));
       kernel->products_.push_back(std::move(products));
     }
-    kernel->temporary_bytes = kernel->logits_offset() + kernel->chunk_ * kernel->vocab_ * 4;
+    kernel->place_temporaries();
     for (const ChunkProducts& p : kernel->products_)
       for (const Matmul* m : {p.logits.get(), p.dx.get(), p.dw_first.get(), p.dw.get()})
         if (m != nullptr)
@@ -129,11 +130,14 @@ class LinearCrossEntropy final : public NodeKernel {
     copy_targets(args.in<int32_t>(2), targets, rows_);
     const float scale = with_gradients_ ? *args.in(3) * *args.in(4) : 0.0f;
     if (rows_ == 0 && with_gradients_) std::fill_n(args.out(2), width_ * vocab_, 0.0f);
+    const void* weights = packed(args, products_, &ChunkProducts::logits, packed_offset_);
+    const void* weights_back =
+        with_gradients_ ? packed(args, products_, &ChunkProducts::dx, packed_back_offset_) : nullptr;
     for (int64_t begin = 0; begin < rows_; begin += chunk_) {
       const int64_t count = std::min(chunk_, rows_ - begin);
       const ChunkProducts& products = count == chunk_ ? products_[0] : products_[1];
       const float* x = args.in(0) + begin * width_;
-      product(args, *products.logits, x, args.in(1), logits);
+      product(args, *products.logits, x, weights, logits);
       kernels::CrossEntropy call{
           .logits = logits, .stride = vocab_, .vocab = vocab_, .targets = targets + begin, .loss = losses + begin};
       if (with_gradients_) {
@@ -144,7 +148,7 @@ class LinearCrossEntropy final : public NodeKernel {
       for_ranges(args, count, rows_a_tile(vocab_),
                  [&](int64_t first, int64_t last, int) { kernels::cross_entropy(call, first, last); });
       if (!with_gradients_) continue;
-      product(args, *products.dx, logits, args.in(1), args.out(1) + begin * width_);
+      product(args, *products.dx, logits, weights_back, args.out(1) + begin * width_);
       const Matmul& dw = begin == 0 ? *products.dw_first : *products.dw;
       const bool transposed = dw.shape().rows == vocab_;
       product(args, dw, transposed ? logits : x, transposed ? x : logits, args.out(2));
@@ -153,15 +157,41 @@ class LinearCrossEntropy final : public NodeKernel {
   }
 
  private:
-  int64_t logits_offset() const { return (rows_ * 8 + 63) / 64 * 64; }
+  int64_t logits_offset() const { return align_up(rows_ * 8); }
+
+  // Behind targets and losses: one chunk of logits, then the weights in the layouts of the products that read them once
+  // for each chunk. With a single chunk packing would not pay.
+  void place_temporaries() {
+    packed_offset_ = logits_offset() + align_up(chunk_ * vocab_ * 4);
+    temporary_bytes = packed_back_offset_ = packed_offset_;
+    if (products_.empty() || !products_[0].logits->shape().packed_b) return;
+    packed_back_offset_ += align_up(static_cast<int64_t>(products_[0].logits->packed_b_bytes()));
+    temporary_bytes = packed_back_offset_;
+    if (with_gradients_) temporary_bytes += align_up(static_cast<int64_t>(products_[0].dx->packed_b_bytes()));
+  }
+
+  // The weights as the product wants them: packed now at `offset` of the temporary memory, or as they are.
+  static const void* packed(const RunArguments& args, const std::vector<ChunkProducts>& products,
+                            std::unique_ptr<Matmul> ChunkProducts::*which, int64_t offset) {
+    if (products.empty() || !(products[0].*which)->shape().packed_b) return args.in(1);
+    const Matmul& matmul = *(products[0].*which);
+    std::byte* to = args.temporary + offset;
+    args.pool.run(matmul.pack_tiles(), [&](int64_t part, int thread) {
+      matmul.pack_b(part, args.in(1), to, thread, args.scratch_of(thread));
+    });
+    return to;
+  }
 
   Result<ChunkProducts> make_products(int64_t rows, bool transpose_b, int threads) const {
     ChunkProducts products;
+    const bool pack = rows_ > chunk_;
     INGOT_ASSIGN(products.logits,
-                 Matmul::create({.rows = rows, .n = vocab_, .k = width_, .transpose_b = transpose_b}, threads));
+                 Matmul::create({.rows = rows, .n = vocab_, .k = width_, .transpose_b = transpose_b, .packed_b = pack},
+                                threads));
     if (!with_gradients_) return products;
     INGOT_ASSIGN(products.dx,
-                 Matmul::create({.rows = rows, .n = width_, .k = vocab_, .transpose_b = !transpose_b}, threads));
+                 Matmul::create({.rows = rows, .n = width_, .k = vocab_, .transpose_b = !transpose_b, .packed_b = pack},
+                                threads));
     // dW is [V,C] = dlogits^T · x where W is [V,C], and [C,V] = x^T · dlogits where it is [C,V].
     MatmulShape dw{
         .rows = transpose_b ? vocab_ : width_, .n = transpose_b ? width_ : vocab_, .k = rows, .transpose_a = true};
@@ -171,12 +201,13 @@ class LinearCrossEntropy final : public NodeKernel {
     return products;
   }
 
-  static void product(const RunArguments& args, const Matmul& matmul, const float* a, const float* b, float* c) {
+  static void product(const RunArguments& args, const Matmul& matmul, const float* a, const void* b, float* c) {
     args.pool.run(matmul.tiles(),
                   [&](int64_t tile, int thread) { matmul.run(tile, a, b, c, thread, args.scratch_of(thread)); });
   }
 
   int64_t rows_ = 0, width_ = 0, vocab_ = 0, chunk_ = 1;
+  int64_t packed_offset_ = 0, packed_back_offset_ = 0;
   bool with_gradients_ = false;
   std::vector<ChunkProducts> products_;  // for a full chunk, and for the last one if it is shorter
 };
