@@ -2,13 +2,18 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/rng.h"
 #include "kernels/instruction_set.h"
 
@@ -26,30 +31,53 @@ void on_each_instruction_set(Body body) {
   ASSERT_TRUE(choose_instruction_set(names.front()).ok());
 }
 
-// n elements in the middle of guard bytes, at an address that is a multiple of sizeof(T) only. Contents start as a
-// pattern that no kernel should leave where it ought to have written.
+// n elements with guards around them, at an address that is a multiple of sizeof(T) only. Before them lie bytes that
+// must stay as they are, right behind them a page that cannot be read or written: a kernel that does so ends the test.
+// Contents start as a pattern that no kernel should leave where it ought to have written.
 template <class T>
 class Guarded {
  public:
-  explicit Guarded(int64_t n) : bytes_(2 * kGuard + static_cast<size_t>(n) * sizeof(T), kPattern), n_(n) {}
-  Guarded(const Guarded&) = default;
-  T* data() { return reinterpret_cast<T*>(bytes_.data() + kGuard); }
-  const T* data() const { return reinterpret_cast<const T*>(bytes_.data() + kGuard); }
+  explicit Guarded(int64_t n) : n_(n) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t content = kGuard + static_cast<size_t>(n) * sizeof(T);
+    writable_ = (content + page - 1) / page * page;
+    total_ = writable_ + page;
+    void* memory = mmap(nullptr, total_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    INGOT_CHECK(memory != MAP_FAILED && mprotect(static_cast<char*>(memory) + writable_, page, PROT_NONE) == 0,
+                "no memory for a test of {} bytes", total_);
+    memory_ = static_cast<unsigned char*>(memory);
+    std::memset(memory_, kPattern, writable_);
+  }
+  Guarded(const Guarded& other) : Guarded(other.n_) { std::memcpy(memory_, other.memory_, writable_); }
+  Guarded(Guarded&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)),
+        writable_(other.writable_),
+        total_(other.total_),
+        n_(other.n_) {}
+  Guarded& operator=(const Guarded& other) = delete;
+  ~Guarded() {
+    if (memory_ != nullptr) munmap(memory_, total_);
+  }
+
+  T* data() { return reinterpret_cast<T*>(memory_ + writable_ - static_cast<size_t>(n_) * sizeof(T)); }
+  const T* data() const { return const_cast<Guarded*>(this)->data(); }
   T& operator[](int64_t i) { return data()[i]; }
   const T& operator[](int64_t i) const { return data()[i]; }
   int64_t size() const { return n_; }
   bool intact() const {
-    for (size_t i = 0; i < kGuard; ++i) {
-      if (bytes_[i] != kPattern || bytes_[bytes_.size() - 1 - i] != kPattern) return false;
-    }
-    return true;
+    const auto* begin = reinterpret_cast<const unsigned char*>(data());
+    return std::all_of(begin - kGuard, begin, [](unsigned char byte) { return byte == kPattern; });
   }
-  bool same_bits(const Guarded& other) const { return bytes_ == other.bytes_; }
+  bool same_bits(const Guarded& other) const {
+    return n_ == other.n_ && intact() && other.intact() &&
+           std::memcmp(data(), other.data(), static_cast<size_t>(n_) * sizeof(T)) == 0;
+  }
 
  private:
-  static constexpr size_t kGuard = 256 + (sizeof(T) > 8 ? 8 : sizeof(T));
+  static constexpr size_t kGuard = 256;
   static constexpr unsigned char kPattern = 0xcd;
-  std::vector<unsigned char> bytes_;
+  unsigned char* memory_ = nullptr;
+  size_t writable_ = 0, total_ = 0;
   int64_t n_;
 };
 

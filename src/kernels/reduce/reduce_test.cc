@@ -1,5 +1,6 @@
 #include "kernels/reduce/reduce.h"
 
+#include "kernels/reduce/reduce_reference.h"
 #include "kernels/testing.h"
 
 namespace ingot::kernels {
@@ -12,16 +13,10 @@ TEST(Reduce, SumsAndMagnitudesOfOddLengthsAgreeWithTheReference) {
   testing::on_each_instruction_set([] {
     for (int64_t n : testing::kOddSizes) {
       const Guarded<float> x = normal_numbers(n, 1, 10.0f);
-      double total = 0, squares = 0;
-      float largest = 0;
-      for (int64_t i = 0; i < n; ++i) {
-        total += x[i];
-        squares += double{x[i]} * x[i];
-        largest = std::max(largest, std::abs(x[i]));
-      }
-      EXPECT_NEAR(sum(x.data(), n), total, 1e-10);
-      EXPECT_NEAR(sum_squares(x.data(), n), squares, 1e-9);
-      EXPECT_EQ(max_abs(x.data(), n), largest);
+      const std::vector<double> exact = testing::as_double(x);
+      EXPECT_NEAR(sum(x.data(), n), reference::sum(exact.data(), n), 1e-10);
+      EXPECT_NEAR(sum_squares(x.data(), n), reference::sum_squares(exact.data(), n), 1e-9);
+      EXPECT_EQ(max_abs(x.data(), n), reference::max_abs(x.data(), n));
       EXPECT_EQ(first_nonfinite(x.data(), n), -1);
     }
     EXPECT_EQ(sum(nullptr, 0), 0);
@@ -61,18 +56,15 @@ TEST(Reduce, ColumnAndRowSumsOfStridedMatricesAgreeWithTheReference) {
       for (int64_t rows : {0, 1, 3, 4, 11}) {
         const int64_t stride = columns + 5;
         const Guarded<float> x = normal_numbers((rows + 2) * stride, 2);
+        const std::vector<double> exact = testing::as_double(x);
         Guarded<float> by_column(columns), by_row(rows + 2);
         column_sums(x.data(), stride, columns, 1, rows + 1, by_column.data());
         row_sums(x.data(), stride, columns, 1, rows + 1, by_row.data());
         ASSERT_TRUE(by_column.intact() && by_row.intact());
-        std::vector<float> expected(static_cast<size_t>(columns), 0.0f);
+        std::vector<float> expected(static_cast<size_t>(columns));
+        reference::column_sums(x.data(), stride, columns, 1, rows + 1, expected.data());
         for (int64_t r = 1; r < rows + 1; ++r) {
-          double total = 0;
-          for (int64_t c = 0; c < columns; ++c) {
-            total += x[r * stride + c];
-            expected[static_cast<size_t>(c)] += x[r * stride + c];
-          }
-          ASSERT_NEAR(by_row[r], total, 1e-4);
+          ASSERT_NEAR(by_row[r], reference::sum(exact.data() + r * stride, columns), 1e-4);
         }
         for (int64_t c = 0; c < columns; ++c) ASSERT_EQ(by_column[c], expected[static_cast<size_t>(c)]);
       }

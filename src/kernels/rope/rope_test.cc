@@ -1,5 +1,6 @@
 #include "kernels/rope/rope.h"
 
+#include "kernels/rope/rope_reference.h"
 #include "kernels/testing.h"
 
 namespace ingot::kernels {
@@ -46,9 +47,11 @@ TEST(Rope, RotatesTheFirstHeadsByTheirPositionAndCopiesTheRest) {
           ASSERT_EQ(y[at], x[at]);
           continue;
         }
-        const double angle = positions[static_cast<size_t>(row)] * tables.frequencies[static_cast<size_t>(i % half)];
-        const double turned = i < half ? x[at] * std::cos(angle) - x[at + half] * std::sin(angle)
-                                       : x[at] * std::cos(angle) + x[at - half] * std::sin(angle);
+        std::vector<double> before64, after64(static_cast<size_t>(rotary));
+        for (int64_t k = 0; k < rotary; ++k) before64.push_back(x[at - i + k]);
+        reference::rope_head(before64.data(), tables.frequencies, positions[static_cast<size_t>(row)], false,
+                             after64.data());
+        const double turned = after64[static_cast<size_t>(i)];
         ASSERT_NEAR(y[at], turned, 1e-6 * 4);
       }
       Guarded<float> in_place = x;
