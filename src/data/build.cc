@@ -285,22 +285,39 @@ Result<std::shared_ptr<const ShardSet>> build_shards(std::span<const SourceSpec>
   return build(specs, inputs, encoder, without_trailing_separator(directory), pool, options);
 }
 
+namespace {
+
+// Shards that `spec.path` itself holds.
+Result<std::shared_ptr<const ShardSet>> open_given(const SourceSpec& spec, const TextEncoder& encoder) {
+  INGOT_ASSIGN(std::shared_ptr<const ShardSet> set, ShardSet::open(spec.path));
+  if (set->index().tokenizer_fingerprint != encoder.fingerprint)
+    return input_error("{} was built with another tokenizer (fingerprint {}, expected {}); build it again with this run's",
+                       spec.path, hash_text(set->index().tokenizer_fingerprint), hash_text(encoder.fingerprint));
+  return set;
+}
+
+fs::path cached_directory(const fs::path& cache, const Inputs& inputs) {
+  return cache / ("shards-" + hash_text(inputs.key));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const ShardSet>> open_or_build(const SourceSpec& spec, const TextEncoder& encoder,
                                                       const fs::path& cache, const ThreadPool& pool,
                                                       const ShardBuildOptions& options) {
-  if (ShardSet::is_shard_directory(spec.path)) {
-    INGOT_ASSIGN(std::shared_ptr<const ShardSet> set, ShardSet::open(spec.path));
-    if (set->index().tokenizer_fingerprint != encoder.fingerprint)
-      return input_error(
-          "{} was built with another tokenizer (fingerprint {}, expected {}); build it again with this run's",
-          spec.path, hash_text(set->index().tokenizer_fingerprint), hash_text(encoder.fingerprint));
-    return set;
-  }
+  if (ShardSet::is_shard_directory(spec.path)) return open_given(spec, encoder);
   const std::span<const SourceSpec> specs(&spec, 1);
   INGOT_ASSIGN(const Inputs inputs, collect_inputs(specs, encoder));
-  const fs::path directory = cache / ("shards-" + hash_text(inputs.key));
+  const fs::path directory = cached_directory(cache, inputs);
   if (auto current = open_if_current(directory, inputs, encoder)) return current;
   return build(specs, inputs, encoder, directory, pool, options);
+}
+
+Result<std::shared_ptr<const ShardSet>> open_if_built(const SourceSpec& spec, const TextEncoder& encoder,
+                                                      const fs::path& cache) {
+  if (ShardSet::is_shard_directory(spec.path)) return open_given(spec, encoder);
+  INGOT_ASSIGN(const Inputs inputs, collect_inputs(std::span<const SourceSpec>(&spec, 1), encoder));
+  return open_if_current(cached_directory(cache, inputs), inputs, encoder);
 }
 
 }  // namespace ingot

@@ -42,4 +42,8 @@ Result<std::shared_ptr<const ShardSet>> open_or_build(const SourceSpec& spec, co
                                                       const fs::path& cache, const ThreadPool& pool,
                                                       const ShardBuildOptions& options = {});
 
+// The same where the shards are there already and are what a build would make; null where they are not.
+Result<std::shared_ptr<const ShardSet>> open_if_built(const SourceSpec& spec, const TextEncoder& encoder,
+                                                      const fs::path& cache);
+
 }  // namespace ingot

@@ -42,9 +42,15 @@ Status TrainingPrograms::compile() {
   add_variables_of(step, variables_);
   add_variables_of(update, variables_);
   INGOT_ASSIGN(update_, Program::create(std::move(update), variables_, pool_.threads()));
+  if (settings_.accumulates) INGOT_TRY(compile(Kind::accumulating_micro_step));
+  if (settings_.evaluates) INGOT_TRY(compile(Kind::evaluation));
   auto usual = keep(Kind::micro_step, settings_.rows, settings_.tokens, std::move(step));
-  if (!usual.ok()) return usual.error();
-  return {};
+  return usual.ok() ? Status() : usual.error();
+}
+
+Status TrainingPrograms::compile(Kind kind) {
+  auto made = program(kind, settings_.rows, settings_.tokens);
+  return made.ok() ? Status() : made.error();
 }
 
 Status TrainingPrograms::allocate() {
@@ -56,7 +62,8 @@ Status TrainingPrograms::allocate() {
   INGOT_ASSIGN(Arena arena, Arena::create(variables_, pool_));
   arena_ = std::make_unique<Arena>(std::move(arena));
   INGOT_TRY(reserve(*update_));
-  return reserve(*cache_.front().program);
+  for (const Entry& entry : cache_) INGOT_TRY(reserve(*entry.program));
+  return {};
 }
 
 Status TrainingPrograms::reserve(const Program& program) {
@@ -72,6 +79,7 @@ MemoryEstimate TrainingPrograms::memory() const {
     const bool is_gradient = variable.name.starts_with(gradient_name("")), is_moment = variable.name.starts_with(first_moment_name("")) || variable.name.starts_with(second_moment_name(""));
     (is_gradient ? memory.gradients : is_moment ? memory.optimizer : memory.weights) += variable.type.bytes();
   }
+  if (settings_.stages_checkpoints) memory.staging = memory.weights + memory.optimizer;
   int64_t scratch = update_->scratch_bytes();
   memory.activations = update_->plan().workspace_bytes;
   for (const Entry& entry : cache_) {

@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "optim/step_graph.h"
 #include "optim/update_graph.h"
+#include "plan/memory_estimate.h"
 #include "runtime/program.h"
 
 namespace ingot {
@@ -26,15 +27,9 @@ struct ProgramSettings {
   double max_grad_norm = 1.0;
   std::vector<ParameterGroupRule> groups;
   int64_t rows = 1, tokens = 1;  // the usual shape of a micro-batch
-};
-
-// Bytes of memory that a training run takes, by what they are for.
-struct MemoryEstimate {
-  int64_t weights = 0, gradients = 0, optimizer = 0;
-  int64_t activations = 0;  // the arena's workspace: everything that lives within a step
-  int64_t workspace = 0;    // the threads' scratch
-  int64_t process = 0;      // the program itself, its libraries and buffers
-  int64_t total() const { return weights + gradients + optimizer + activations + workspace + process; }
+  // What the run will do beside single micro-batches, so that its memory is counted and its programs are compiled
+  // before the first step: several micro-batches a step, evaluations, checkpoints written in the background.
+  bool accumulates = false, evaluates = false, stages_checkpoints = false;
 };
 
 struct UpdateResult {
@@ -87,6 +82,7 @@ class TrainingPrograms {
   TrainingPrograms(const Model& model, const ProgramSettings& settings, const ThreadPool& pool)
       : model_(model), settings_(settings), pool_(pool) {}
   Status compile();
+  Status compile(Kind kind);  // for the usual shape
   Status allocate();
   Status reserve(const Program& program);
   Result<Graph> graph_of(Kind kind, int64_t rows, int64_t tokens);

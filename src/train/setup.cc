@@ -135,14 +135,14 @@ Status add_sequences(const RunConfig& config, const std::optional<TextEncoder>& 
   return {};
 }
 
+}  // namespace
+
 int64_t shard_vocabulary(const RunConfig& config) {
   for (const DataSource& source : config.data.train)
     if (ShardSet::is_shard_directory(source.path))
       if (auto shards = ShardSet::open(source.path); shards.ok()) return (*shards)->index().vocab_size;
   return kNone;
 }
-
-}  // namespace
 
 bool has_weights(const std::string& directory) {
   const fs::path path = directory;
@@ -223,6 +223,7 @@ Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& pool) {
     INGOT_ASSIGN(const std::string warning, check_vocabulary(model.config().vocab_size, *tokenizer));
     if (!warning.empty()) log_warning("{}", warning);
   }
+  INGOT_TRY(model.check_length(config.data.sequence_length, "data.sequence_length"));
   RunSetup setup{std::move(tokenizer), std::move(model), {}, {}, 0};
   std::optional<TextEncoder> encoder;
   if (setup.tokenizer) encoder = encoder_of(*setup.tokenizer);

@@ -31,6 +31,9 @@ Result<std::optional<Tokenizer>> resolve_tokenizer(const RunConfig& config, cons
 // the family's default).
 Result<Model> resolve_model(const ModelSection& section, int64_t vocab_size);
 
+// The vocabulary that the shards among data.train were built with; kNone where there are none.
+int64_t shard_vocabulary(const RunConfig& config);
+
 // All of it. Shards are built under output_dir/data.
 Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& pool);
 

@@ -399,14 +399,18 @@ ProgramSettings program_settings(const RunConfig& config, int64_t micro_batch) {
   settings.groups = config.optimizer.groups;
   settings.rows = micro_batch;
   settings.tokens = config.data.sequence_length;
+  settings.accumulates = config.training.global_batch_size > micro_batch * config.parallel.data;
+  settings.evaluates = !config.data.validation.empty() || config.data.validation_fraction > 0;
+  settings.stages_checkpoints = config.checkpoint.async;
   return settings;
 }
 
-Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, int threads) {
+Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, int threads,
+                                   std::optional<int64_t> available) {
   if (config.training.micro_batch_size) return *config.training.micro_batch_size;
   const ThreadPool pool(threads);
   const int64_t global = config.training.global_batch_size;
-  const auto available = static_cast<int64_t>(available_memory());
+  const int64_t room = available.value_or(static_cast<int64_t>(available_memory()));
   int64_t needed = 0;
   // Beyond so many tokens a larger micro-batch is no faster, it only takes memory.
   constexpr int64_t kEnoughTokens = 4096;
@@ -414,10 +418,10 @@ Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, 
     if (global % rows != 0 || (rows > 1 && rows * config.data.sequence_length > kEnoughTokens)) continue;
     INGOT_ASSIGN(const auto programs, TrainingPrograms::plan(model, program_settings(config, rows), pool));
     needed = programs->memory().total();
-    if (needed <= available) return rows;
+    if (needed <= room) return rows;
   }
   return usage_error("one sequence of {} tokens needs {} MB of memory, {} MB are available; use a smaller data.sequence_length or model",
-                     config.data.sequence_length, needed >> 20, available >> 20);
+                     config.data.sequence_length, needed >> 20, room >> 20);
 }
 
 Result<TrainingResult> train(const RunConfig& config, const TrainerHooks& hooks) { return Run(config, hooks).execute(); }

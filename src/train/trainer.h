@@ -52,8 +52,9 @@ struct TrainingResult {
 Result<TrainingResult> train(const RunConfig& config, const TrainerHooks& hooks = {});
 
 // The rows of a micro-batch: the configured ones, or the largest divisor of the global batch with which the plan fits the
-// memory that is available (usage error where not even one row does).
-Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, int threads);
+// memory (usage error where not even one row does). `available`, in bytes: what the machine has now, where not given.
+Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, int threads,
+                                   std::optional<int64_t> available = {});
 
 // The program settings that a configuration stands for.
 ProgramSettings program_settings(const RunConfig& config, int64_t micro_batch);
