@@ -18,12 +18,32 @@
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
 
-// Far below every score, so that exp(kMaskedScore - maximum) is 0; finite, so that no difference of two is NaN.
+// Far below every score, so that 2^(kMaskedScore - maximum) is 0; finite, so that no difference of two is NaN.
 inline constexpr float kMaskedScore = -2e38f;
 inline constexpr float kNoMaximum = -1e30f;
 
 constexpr int64_t padded(int64_t columns) {
   return panels_of(columns) * kPanelColumns;
+}
+
+// Scores are kept in units of log2: a power of two needs no multiplication to reduce its argument.
+inline constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+
+// 2^t for t <= 0 (and a little above), within 3 ulp; 0 instead of a denormal number. NaN stays NaN. The polynomial is
+// the minimax one of degree 5 on [-0.5, 0.5].
+HWY_INLINE FloatVec power_of_two(FloatVec t) {
+  const FloatVec least = set(-126.0f);
+  const FloatVec clamped = hn::Max(least, t);  // the second operand where it is NaN
+  const FloatVec n = hn::Round(clamped);
+  const FloatVec p = polynomial(hn::Sub(clamped, n), 1.3276471998e-3f, 9.6755413344e-3f, 5.5507132735e-2f,
+                                2.4022119724e-1f, 6.9314696706e-1f, 1.0000000717f);
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  const FloatVec result{_mm512_scalef_ps(p.raw, n.raw)};
+#else
+  const auto exponent = hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(kInt, n), hn::Set(kInt, 127)));
+  const FloatVec result = hn::Mul(p, hn::BitCast(kFloat, exponent));
+#endif
+  return hn::IfThenZeroElse(hn::Lt(t, least), result);
 }
 
 // Panels [dim, kPanelColumns] of transposed, scaled queries.

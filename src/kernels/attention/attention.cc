@@ -67,7 +67,8 @@ AttentionTile tile_at(const AttentionShape& s, const Place& place, const Attenti
   tile.v_stride = s.v_row_stride;
   tile.out_stride = s.out_row_stride;
   const int64_t first_row = inputs.dropout.first_batch * s.heads * s.tokens;
-  tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, (first_row + place.lse(s)) * s.tokens, s.tokens};
+  tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, (first_row + place.lse(s)) * s.tokens,
+                  s.tokens};
   return tile;
 }
 

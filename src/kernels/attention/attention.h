@@ -34,8 +34,8 @@ struct AttentionShape {
 };
 
 struct AttentionDropout {
-  uint64_t key = 0;      // stream_key(seed, path)
-  uint64_t counter = 0;  // of the step
+  uint64_t key = 0;         // stream_key(seed, path)
+  uint64_t counter = 0;     // of the step
   int64_t first_batch = 0;  // where this batch begins in the global one: b counts from here
 };
 

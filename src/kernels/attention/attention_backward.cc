@@ -36,8 +36,9 @@ HWY_INLINE BackwardScratch slice(int64_t dim, float* scratch) {
   return s;
 }
 
-// Scores and d(weights) of one panel become weights and d(scores): with P = exp(score - lse), dS = P * (dP - delta).
+// Scores and d(weights) of one panel become weights and d(scores): with P = 2^(score - lse), dS = P * (dP - delta).
 // Masked scores give P = 0.
+template <bool kDropout>
 HWY_INLINE void softmax_gradient(int64_t keys, const float* lse, const float* delta, float dropout_p,
                                  const uint32_t* words, float* weights, float* dscores) {
   const FloatVec limit = set(dropout_p), scale = set(1.0f / (1.0f - dropout_p));
@@ -46,10 +47,10 @@ HWY_INLINE void softmax_gradient(int64_t keys, const float* lse, const float* de
     for (int64_t j = 0; j < keys; ++j) {
       float* weight_at = weights + j * kQueryTile + lane;
       float* dscore_at = dscores + j * kQueryTile + lane;
-      FloatVec weight = vector_exp(hn::Sub(hn::LoadU(kFloat, weight_at), log_sum));
+      FloatVec weight = power_of_two(hn::Sub(hn::LoadU(kFloat, weight_at), log_sum));
       FloatVec dweight = hn::LoadU(kFloat, dscore_at);
       const FloatVec kept = weight;
-      if (dropout_p > 0) {
+      if (kDropout) {
         const uint32_t* bits = words + j * kPanelColumns + lane;
         weight = apply_dropout(weight, bits, limit, scale);
         dweight = apply_dropout(dweight, bits, limit, scale);
@@ -82,8 +83,12 @@ HWY_INLINE void backward_block(const AttentionTile& tile, const float* log_sum, 
     gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, v, tile.v_stride, s.dout_panels + column * dim, dscores,
                               kQueryTile, false);
     mask_scores(sight, panel, key_begin, seen, weights, kQueryTile);
-    if (tile.dropout.p > 0) draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
-    softmax_gradient(seen, log_sum + column, delta + column, tile.dropout.p, s.words, weights, dscores);
+    if (tile.dropout.p > 0) {
+      draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
+      softmax_gradient<true>(seen, log_sum + column, delta + column, tile.dropout.p, s.words, weights, dscores);
+    } else {
+      softmax_gradient<false>(seen, log_sum + column, delta + column, 0.0f, nullptr, weights, dscores);
+    }
     for (int64_t c = 0; c < width; c += kPanelColumns) {
       gemm_panel<LayoutA::columns>(to - from, kPanelColumns, seen, dscores, kQueryTile, s.key_rows + c * keys,
                                    s.dq + column * width + c, width, true);
@@ -108,7 +113,7 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   const AttentionTile& tile = work.tile;
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim), queries = sight.queries();
-  pack_queries(queries, dim, tile.q, tile.q_stride, tile.scale, s.query_panels);
+  pack_queries(queries, dim, tile.q, tile.q_stride, tile.scale * kLog2E, s.query_panels);
   pack_queries(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_panels);
   pack_columns(queries, dim, tile.q, tile.q_stride, tile.scale, s.query_rows);
   pack_columns(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_rows);
@@ -119,7 +124,7 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
     const float *row = work.out + i * tile.out_stride, *drow = work.dout + i * tile.out_stride;
     delta[i] = sum_vectors(dim, [&](int64_t c, auto at) { return hn::Mul(at.load(row + c), at.load(drow + c)); });
     // A row that sees nothing has -infinity; any finite number leaves its masked weights 0.
-    log_sum[i] = work.lse[i] < kNoMaximum ? 0.0f : work.lse[i];
+    log_sum[i] = work.lse[i] < kNoMaximum ? 0.0f : work.lse[i] * kLog2E;
   }
   for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
     const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
@@ -133,15 +138,23 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   }
 }
 
-void backward_unit(const AttentionBackwardUnit& unit, int64_t dim, float* scratch) {
-  const BackwardScratch slices = slice(dim, scratch);
-  for (int64_t j = 0; j < unit.query_end; ++j) {
+// Zero just before they are first added to, while they are on their way into cache.
+HWY_INLINE void zero_gradients(const AttentionBackwardUnit& unit, int64_t dim, int64_t begin, int64_t end) {
+  for (int64_t j = begin; j < end; ++j) {
     std::fill_n(unit.dk + j * unit.dk_stride, dim, 0.0f);
     std::fill_n(unit.dv + j * unit.dv_stride, dim, 0.0f);
   }
+}
+
+void backward_unit(const AttentionBackwardUnit& unit, int64_t dim, float* scratch) {
+  const BackwardScratch slices = slice(dim, scratch);
+  int64_t zeroed = 0;
   for (int64_t head = unit.head_begin; head < unit.head_end; ++head) {
     for (int64_t begin = unit.query_begin; begin < unit.query_end; begin += kQueryTile) {
-      backward_tile(unit.tile_of(head, begin, std::min(unit.query_end, begin + kQueryTile)), unit, slices);
+      const int64_t end = std::min(unit.query_end, begin + kQueryTile);
+      zero_gradients(unit, dim, zeroed, end);
+      zeroed = std::max(zeroed, end);
+      backward_tile(unit.tile_of(head, begin, end), unit, slices);
     }
   }
 }

@@ -19,22 +19,36 @@ struct Running {
   float factor[kQueryTile];  // what the newest block's maximum makes of what was summed before
 };
 
-// Scores [keys, kPanelColumns] become exp(score - new maximum).
+// Scores [keys, kPanelColumns] become 2^(score - new maximum).
 HWY_INLINE void softmax_block(int64_t keys, float* scores, float* maximum, float* sum, float* factor) {
   for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
+    float* column = scores + lane;
+    const auto at = [&](int64_t j) { return hn::LoadU(kFloat, column + j * kPanelColumns); };
     const FloatVec before = hn::LoadU(kFloat, maximum + lane);
-    FloatVec highest = before;
-    for (int64_t j = 0; j < keys; ++j) highest = hn::Max(highest, hn::LoadU(kFloat, scores + j * kPanelColumns + lane));
-    FloatVec total = hn::Zero(kFloat);
-    for (int64_t j = 0; j < keys; ++j) {
-      float* at = scores + j * kPanelColumns + lane;
-      const FloatVec p = vector_exp(hn::Sub(hn::LoadU(kFloat, at), highest));
-      total = hn::Add(total, p);
-      hn::StoreU(p, kFloat, at);
+    FloatVec high0 = before, high1 = before, high2 = before, high3 = before;
+    int64_t j = 0;
+    for (; j + 4 <= keys; j += 4) {
+      high0 = hn::Max(high0, at(j));
+      high1 = hn::Max(high1, at(j + 1));
+      high2 = hn::Max(high2, at(j + 2));
+      high3 = hn::Max(high3, at(j + 3));
     }
-    const FloatVec shrink = vector_exp(hn::Sub(before, highest));
+    for (; j < keys; ++j) high0 = hn::Max(high0, at(j));
+    const FloatVec highest = hn::Max(hn::Max(high0, high1), hn::Max(high2, high3));
+    FloatVec total0 = hn::Zero(kFloat), total1 = total0;
+    const auto power = [&](int64_t i) {
+      const FloatVec p = power_of_two(hn::Sub(at(i), highest));
+      hn::StoreU(p, kFloat, column + i * kPanelColumns);
+      return p;
+    };
+    for (j = 0; j + 2 <= keys; j += 2) {
+      total0 = hn::Add(total0, power(j));
+      total1 = hn::Add(total1, power(j + 1));
+    }
+    if (j < keys) total0 = hn::Add(total0, power(j));
+    const FloatVec shrink = power_of_two(hn::Sub(before, highest));
     hn::StoreU(highest, kFloat, maximum + lane);
-    hn::StoreU(hn::MulAdd(hn::LoadU(kFloat, sum + lane), shrink, total), kFloat, sum + lane);
+    hn::StoreU(hn::MulAdd(hn::LoadU(kFloat, sum + lane), shrink, hn::Add(total0, total1)), kFloat, sum + lane);
     hn::StoreU(shrink, kFloat, factor + lane);
   }
 }
@@ -96,7 +110,7 @@ void forward_tile(const AttentionTile& tile, float* scratch) {
   std::fill_n(running.maximum, kQueryTile, kNoMaximum);
   std::fill_n(running.sum, kQueryTile, 0.0f);
   std::fill_n(s.sums, sight.queries() * width, 0.0f);
-  pack_queries(sight.queries(), dim, tile.q, tile.q_stride, tile.scale, s.queries);
+  pack_queries(sight.queries(), dim, tile.q, tile.q_stride, tile.scale * kLog2E, s.queries);
   for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
     const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
     if (!sight.sees(sight.begin, sight.end, key_begin, key_end)) continue;
@@ -114,7 +128,8 @@ void forward_tile(const AttentionTile& tile, float* scratch) {
     const float* from = s.sums + i * width;
     for_vectors(dim, [&](int64_t c, auto at) { at.store(hn::Mul(at.load(from + c), inverse), to + c); });
     if (tile.lse != nullptr)
-      tile.lse[i] = total != 0.0f ? running.maximum[i] + std::log(total) : -std::numeric_limits<float>::infinity();
+      tile.lse[i] =
+          total != 0.0f ? running.maximum[i] * kLn2 + std::log(total) : -std::numeric_limits<float>::infinity();
   }
 }
 
