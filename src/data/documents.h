@@ -45,7 +45,7 @@ class DocumentReader {
   uint64_t bytes_read() const { return bytes_read_; }
 
   // A long text file is cut behind this many bytes, at the next clean place.
-  static constexpr size_t kPieceBytes = size_t{1} << 20;
+  static constexpr size_t kPieceBytes = size_t{1} << 18;
 
  private:
   Status open(const fs::path& path);
