@@ -56,17 +56,10 @@ HWY_INLINE void pack_queries(int64_t queries, int64_t dim, const float* q, int64
   }
 }
 
-// Panels [rows, kPanelColumns] of the columns of x [rows, dim], scaled. Row p of panel c is at panels[c * rows_apart *
-// kPanelColumns].
-HWY_INLINE void pack_columns(int64_t rows, int64_t dim, const float* x, int64_t stride, float scale, float* panels) {
-  for (int64_t column = 0; column < dim; column += kPanelColumns) {
-    float* panel = panels + column * rows;
-    pack_panel(rows, std::min(kPanelColumns, dim - column), x + column, stride, panel);
-    if (scale != 1.0f) {
-      for_vectors(rows * kPanelColumns,
-                  [&](int64_t i, auto at) { at.store(hn::Mul(at.load(panel + i), set(scale)), panel + i); });
-    }
-  }
+// Panels [rows, kPanelColumns] of the columns of x [rows, dim].
+HWY_INLINE void pack_columns(int64_t rows, int64_t dim, const float* x, int64_t stride, float* panels) {
+  for (int64_t column = 0; column < dim; column += kPanelColumns)
+    pack_panel(rows, std::min(kPanelColumns, dim - column), x + column, stride, panels + column * rows);
 }
 
 // Makes scores [keys, ...] of one panel's queries that may not be seen kMaskedScore.

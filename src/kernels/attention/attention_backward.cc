@@ -10,14 +10,14 @@ namespace ingot::kernels::HWY_NAMESPACE {
 
 // Slices of the scratch, all per tile of queries or block of keys.
 struct BackwardScratch {
-  float* query_rows;    // [panels of dim][queries, kPanelColumns]: scaled q
+  float* query_rows;    // [panels of dim][queries, kPanelColumns]: q
   float* dout_rows;     // the same of dout
   float* query_panels;  // [panels of queries][dim, kPanelColumns]: scaled q, transposed
   float* dout_panels;   // the same of dout
-  float* key_rows;      // [panels of dim][keys, kPanelColumns]: scaled k
+  float* key_rows;      // [panels of dim][keys, kPanelColumns]: k
   float* dq;            // [kQueryTile, padded dim]
   float* weights;       // [keys, kQueryTile]: probabilities, after dropout
-  float* dscores;       // [keys, kQueryTile]
+  float* dscores;       // [keys, kQueryTile]: of the unscaled products of q and k
   uint32_t* words;      // [keys, kPanelColumns]
 };
 
@@ -36,12 +36,12 @@ HWY_INLINE BackwardScratch slice(int64_t dim, float* scratch) {
   return s;
 }
 
-// Scores and d(weights) of one panel become weights and d(scores): with P = 2^(score - lse), dS = P * (dP - delta).
-// Masked scores give P = 0.
+// Scores and d(weights) of one panel become weights and d(scores): with P = 2^(score - lse), dS = scale * P * (dP -
+// delta). Masked scores give P = 0.
 template <bool kDropout>
-HWY_INLINE void softmax_gradient(int64_t keys, const float* lse, const float* delta, float dropout_p,
+HWY_INLINE void softmax_gradient(int64_t keys, float score_scale, const float* lse, const float* delta, float dropout_p,
                                  const uint32_t* words, float* weights, float* dscores) {
-  const FloatVec limit = set(dropout_p), scale = set(1.0f / (1.0f - dropout_p));
+  const FloatVec limit = set(dropout_p), scale = set(1.0f / (1.0f - dropout_p)), outer = set(score_scale);
   for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
     const FloatVec log_sum = hn::LoadU(kFloat, lse + lane), mean = hn::LoadU(kFloat, delta + lane);
     for (int64_t j = 0; j < keys; ++j) {
@@ -56,7 +56,7 @@ HWY_INLINE void softmax_gradient(int64_t keys, const float* lse, const float* de
         dweight = apply_dropout(dweight, bits, limit, scale);
       }
       hn::StoreU(weight, kFloat, weight_at);
-      hn::StoreU(hn::Mul(kept, hn::Sub(dweight, mean)), kFloat, dscore_at);
+      hn::StoreU(hn::Mul(hn::Mul(kept, outer), hn::Sub(dweight, mean)), kFloat, dscore_at);
     }
   }
 }
@@ -67,13 +67,15 @@ HWY_INLINE void backward_block(const AttentionTile& tile, const float* log_sum, 
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim), keys = key_end - key_begin, queries = sight.queries();
   const float *k = tile.k + key_begin * tile.k_stride, *v = tile.v + key_begin * tile.v_stride;
-  pack_columns(keys, dim, k, tile.k_stride, tile.scale, s.key_rows);
+  pack_columns(keys, dim, k, tile.k_stride, s.key_rows);
   for (int64_t panel = 0; panel < sight.panels(); ++panel) {
     const int64_t from = sight.panel_begin(panel), to = sight.panel_end(panel), column = panel * kPanelColumns;
     float* weights = s.weights + column;
     float* dscores = s.dscores + column;
     const int64_t seen = sight.sees(from, to, key_begin, key_end) ? std::min(key_end, to) - key_begin : 0;
-    for (int64_t j = seen; j < keys; ++j) {
+    // Below, keys go by in runs; a run reads the panels that reach beyond its first key.
+    const int64_t read = std::min(keys, padded(std::max<int64_t>(0, to - key_begin)));
+    for (int64_t j = seen; j < read; ++j) {
       std::fill_n(weights + j * kQueryTile, kPanelColumns, 0.0f);
       std::fill_n(dscores + j * kQueryTile, kPanelColumns, 0.0f);
     }
@@ -85,9 +87,10 @@ HWY_INLINE void backward_block(const AttentionTile& tile, const float* log_sum, 
     mask_scores(sight, panel, key_begin, seen, weights, kQueryTile);
     if (tile.dropout.p > 0) {
       draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
-      softmax_gradient<true>(seen, log_sum + column, delta + column, tile.dropout.p, s.words, weights, dscores);
+      softmax_gradient<true>(seen, tile.scale, log_sum + column, delta + column, tile.dropout.p, s.words, weights,
+                             dscores);
     } else {
-      softmax_gradient<false>(seen, log_sum + column, delta + column, 0.0f, nullptr, weights, dscores);
+      softmax_gradient<false>(seen, tile.scale, log_sum + column, delta + column, 0.0f, nullptr, weights, dscores);
     }
     for (int64_t c = 0; c < width; c += kPanelColumns) {
       gemm_panel<LayoutA::columns>(to - from, kPanelColumns, seen, dscores, kQueryTile, s.key_rows + c * keys,
@@ -115,8 +118,8 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   const int64_t dim = tile.dim, width = padded(dim), queries = sight.queries();
   pack_queries(queries, dim, tile.q, tile.q_stride, tile.scale * kLog2E, s.query_panels);
   pack_queries(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_panels);
-  pack_columns(queries, dim, tile.q, tile.q_stride, tile.scale, s.query_rows);
-  pack_columns(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_rows);
+  pack_columns(queries, dim, tile.q, tile.q_stride, s.query_rows);
+  pack_columns(queries, dim, work.dout, tile.out_stride, s.dout_rows);
   std::fill_n(s.dq, queries * width, 0.0f);
 
   float delta[kQueryTile] = {}, log_sum[kQueryTile] = {};

@@ -114,7 +114,7 @@ void forward_tile(const AttentionTile& tile, float* scratch) {
   for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
     const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
     if (!sight.sees(sight.begin, sight.end, key_begin, key_end)) continue;
-    pack_columns(key_end - key_begin, dim, tile.v + key_begin * tile.v_stride, tile.v_stride, 1.0f, s.values);
+    pack_columns(key_end - key_begin, dim, tile.v + key_begin * tile.v_stride, tile.v_stride, s.values);
     for (int64_t panel = 0; panel < sight.panels(); ++panel) {
       if (sight.sees(sight.panel_begin(panel), sight.panel_end(panel), key_begin, key_end))
         forward_block(tile, panel, key_begin, key_end, s, running);
