@@ -16,8 +16,7 @@ HWY_INLINE FloatVec normal_cdf(FloatVec x) {
   return hn::Mul(set(0.5f), hn::Add(set(1.0f), erf));
 }
 
-// The tanh approximation by its logistic form: 0.5 * (1 + tanh(u)) = sigmoid(2u), u = sqrt(2/pi) (x + 0.044715
-// x^3).
+// 2u with u = sqrt(2/pi) (x + 0.044715 x^3): the tanh approximation needs 0.5 * (1 + tanh(u)), which is sigmoid(2u).
 HWY_INLINE FloatVec gelu_tanh_argument(FloatVec x) {
   const FloatVec cubic = hn::MulAdd(hn::Mul(hn::Mul(x, x), set(0.044715f)), x, x);
   return hn::Mul(cubic, set(1.59576912160573071176f));

@@ -127,7 +127,7 @@ Bf16Peak bf16_peak(const ThreadPool& pool) {
 }
 
 double matmul_gflops(const ThreadPool& pool, DType dtype) {
-  MatmulShape shape{.rows = 512 * pool.threads(), .n = 1024, .k = 1024};
+  MatmulShape shape{.rows = 128 * pool.threads(), .n = 1024, .k = 1024};
   shape.packed_b = true;
   shape.a = shape.b = shape.c = shape.pack_source = dtype;
   auto created = Matmul::create(shape, pool.threads());

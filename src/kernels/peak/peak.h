@@ -1,6 +1,6 @@
 // What this machine can do at most, measured: the limits that kernels are compared with, in benchmarks and `ingot
 // check`. Each call takes less than 0.3 s, uses the pool's threads (a pool of one: per-thread figures) and returns the
-// best of several trials; a busy machine shows less. bandwidths allocate their buffers for the call.
+// best of several trials; a busy machine shows less. Bandwidths allocate their buffers for the call.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct Bf16Peak {
 };
 Bf16Peak bf16_peak(const ThreadPool& pool);
 
-// Matrix products [512, 1024] x [1024, 1024] a thread by this program's own kernels (kernels/matmul), in f32 or bf16; 0
+// Matrix products [128, 1024] x [1024, 1024] a thread by this program's own kernels (kernels/matmul), in f32 or bf16; 0
 // where the CPU has none. What training can hope for.
 double matmul_gflops(const ThreadPool& pool, DType dtype);
 
