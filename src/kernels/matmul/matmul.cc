@@ -12,10 +12,11 @@ namespace {
 
 // A tile's rows use each panel of B again and again: enough of them hide reading it, and twice as many hide packing it,
 // where that is done in the tile. Columns are cut so that some 32 tiles balance over 1 to 8 threads and more, but not
-// so narrow that packing A shows. Few rows (generation) are bound by reading B: there the panels alone are shared out.
+// so narrow that packing A shows. Few rows (generation) are bound by reading B: there columns alone are shared out.
 constexpr int64_t kRowTile = 96, kUnpackedRowTile = 192;
 constexpr int64_t kRowGrain = kMaxGemmRows;
-constexpr int64_t kFewRows = 16;
+constexpr int64_t kUncutRows = 16;
+constexpr int64_t kFewRowsTile = 16384;  // elements of B
 constexpr int64_t kWantedTiles = 32;
 constexpr int64_t kMinPanels = 3, kMaxPanels = 12;
 constexpr int64_t kPanelsPerPackTile = 2;
@@ -31,7 +32,13 @@ struct Cut {
 Cut cut_of(const MatmulShape& shape) {
   if (shape.rows == 0 || shape.n == 0 || shape.batch == 0) return {};
   const int64_t panels = panels_of(shape.n);
-  if (shape.rows <= kFewRows) return {1, std::min(panels, kWantedTiles + kWantedTiles / 2), shape.rows};
+  if (shape.rows <= kUncutRows) {
+    const int64_t most = std::min(panels, kWantedTiles + kWantedTiles / 2);
+    if (shape.rows > kFewRows) return {1, most, shape.rows};
+    // Wide enough that memory is read in long stretches, and that a tile is worth waking a thread for.
+    const int64_t worthwhile = std::min(panels / 2, shape.n * shape.k / kFewRowsTile);
+    return {1, std::clamp<int64_t>(worthwhile, 1, most), shape.rows};
+  }
   Cut cut;
   const int64_t row_tile = row_tile_of(shape);
   cut.row_tiles = (shape.rows + row_tile - 1) / row_tile;

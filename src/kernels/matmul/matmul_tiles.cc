@@ -3,6 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/matmul_tiles.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "kernels/matmul/few_rows-inl.h"
 #include "kernels/matmul/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,6 +67,7 @@ HWY_INLINE void run_thin(const MatmulTile& tile, float* panel_copy) {
 }
 
 void run_tile(const MatmulTile& tile, float* scratch) {
+  if (has_few_rows(tile)) return run_few_rows(tile);
   float* panel_copy = scratch;
   float* block = scratch + kPanelColumns * kDepthBlock;
   if (tile.rows <= kGemmRows || tile.columns <= kPanelColumns) return run_thin(tile, panel_copy);

@@ -22,6 +22,9 @@ struct MatmulTile {
   bool accumulate = false;
 };
 
+// Tiles of at most so many rows read B as it lies in memory: packing would cost more than the product.
+inline constexpr int64_t kFewRows = 4;
+
 size_t matmul_tile_scratch_bytes(int64_t rows);
 void run_matmul_tile(const MatmulTile& tile, float* scratch);
 
