@@ -106,12 +106,14 @@ KernelResult bind_cache_write(const NodeView& node) {
         std::copy(args.in(0) + begin, args.in(0) + end, out + begin);
       });
     const auto* start = args.in<int32_t>(2);
-    for_ranges(args, fresh[0] * heads, 1, [&](int64_t unit, int64_t, int) {
-      const int64_t b = unit / heads, h = unit % heads;
-      for (int64_t t = 0; t < tokens; ++t) {
-        const int64_t position = start[b] + t;
-        if (position < 0 || position >= capacity) continue;
-        std::copy_n(args.in(1) + ((b * tokens + t) * heads + h) * dim, dim, out + (unit * capacity + position) * dim);
+    for_ranges(args, fresh[0] * heads, rows_a_tile(tokens * dim), [&](int64_t begin, int64_t end, int) {
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t b = unit / heads, h = unit % heads;
+        for (int64_t t = 0; t < tokens; ++t) {
+          const int64_t position = start[b] + t;
+          if (position < 0 || position >= capacity) continue;
+          std::copy_n(args.in(1) + ((b * tokens + t) * heads + h) * dim, dim, out + (unit * capacity + position) * dim);
+        }
       }
     });
   });
