@@ -38,18 +38,19 @@ Result<std::vector<int32_t>> prompt_ids(const LoadedModel& model, const Tokenize
 class TextOutput {
  public:
   TextOutput(Tokenizer tokenizer, bool stream) : decoder_(std::move(tokenizer), true), stream_(stream) {}
-  Status push(int32_t token) { return write(decoder_.push(token)); }
+  Status push(int32_t token) {
+    const std::string text = decoder_.push(token);
+    text_ += text;
+    return stream_ && !text.empty() ? print(text) : Status();
+  }
   Status finish() {
-    INGOT_TRY(write(decoder_.flush()));
-    return stream_ ? print("\n") : Status();
+    const std::string rest = decoder_.flush();
+    text_ += rest;
+    return stream_ ? print(rest + "\n") : Status();
   }
   const std::string& text() const { return text_; }
 
  private:
-  Status write(const std::string& text) {
-    text_ += text;
-    return stream_ ? print(text) : Status();
-  }
   static Status print(const std::string& text) {
     if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
     return failed_error("writing to standard output failed");
@@ -120,7 +121,9 @@ void add_generate(CLI::App& app, Command& command) {
   verb->add_option("--top-p", sampling.top_p,
                    "Draw from the fewest most probable tokens that have this probability together")
       ->capture_default_str();
-  verb->add_option("--seed", sampling.seed, "The same seed gives the same text")->capture_default_str();
+  verb->add_option("--seed", sampling.seed, "The same seed gives the same text")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   verb->add_option("--precision", flags->precision, "fp32")->capture_default_str();
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
       ->check(CLI::Range(1, 4096));

@@ -1,6 +1,7 @@
 // ingot eval, from outside.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -14,8 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 Json evaluated(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "eval");
-  arguments.push_back("--json");
+  arguments.insert(arguments.begin(), {"eval", "--json"});
+  if (std::ranges::count(arguments, "--threads") == 0) arguments.insert(arguments.end(), {"--threads", "1"});
   const Outcome outcome = run_ingot(arguments);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   return Json::parse(outcome.out, nullptr, false);
@@ -122,7 +123,7 @@ TEST_F(Eval, WindowsSlideOverALongerFile) {
     EXPECT_EQ(json["tokens"], ids.size() - 1) << stride;
     EXPECT_NEAR(json["loss"].get<double>(), nats / static_cast<double>(ids.size() - 1), 1e-4) << stride;
     if (stride == 32) {
-      EXPECT_EQ(evaluated({model(), "--text", path, "--threads", "1"}), json) << "half a window is the default\";
+      EXPECT_EQ(evaluated({model(), "--text", path, "--threads", "1"}), json) << "half a window is the default";
     }
   }
   EXPECT_EQ(evaluated({model(), "--text", path, "--stride", "64"})["tokens"], ids.size() - (ids.size() + 63) / 64);
