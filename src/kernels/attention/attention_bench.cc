@@ -1,0 +1,125 @@
+// Causal attention, forward and backward. Arguments: batch, tokens, heads, key/value heads, head_dim. FLOPs are those
+// of the products under the causal mask: 2 of them forward, 5 backward. percent_of_peak is of fp32_peak_gflops on as
+// many threads, measured around each benchmark. extra_MB is memory beyond inputs and outputs.
+#include "kernels/attention/attention.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/system.h"
+#include "kernels/attention/cached_attention.h"
+#include "kernels/peak/peak.h"
+
+namespace ingot::kernels {
+namespace {
+
+std::vector<float> numbers(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i * 2654435761u >> 16 & 255u) / 128.0f - 1.0f;
+  return values;
+}
+
+AttentionShape shape_of(const benchmark::State& state, float dropout) {
+  AttentionShape s;
+  s.batch = state.range(0);
+  s.tokens = state.range(1);
+  s.heads = state.range(2);
+  s.kv_heads = state.range(3);
+  s.head_dim = state.range(4);
+  s.scale = 1.0f / std::sqrt(static_cast<float>(s.head_dim));
+  s.dropout_p = dropout;
+  s.q_row_stride = s.k_row_stride = s.v_row_stride = (s.heads + 2 * s.kv_heads) * s.head_dim;
+  return s;
+}
+
+void attention(benchmark::State& state, bool forward, bool backward, float dropout) {
+  const int threads = default_threads(0);
+  const ThreadPool pool(threads);
+  const AttentionShape s = shape_of(state, dropout);
+  const auto ahead = AttentionForward::create(s, threads).value();
+  const auto back = AttentionBackward::create(s, threads).value();
+  const int64_t rows = s.batch * s.tokens, k_at = s.heads * s.head_dim, v_at = k_at + s.kv_heads * s.head_dim;
+  const std::vector<float> qkv = numbers(rows * s.q_row_stride), dout = numbers(rows * k_at);
+  std::vector<float> gradient(qkv.size()), out(dout.size()), lse(static_cast<size_t>(rows * s.heads));
+  const size_t stride = (std::max(ahead->scratch_bytes(), backward ? back->scratch_bytes() : 0) + 63) / 64 * 64;
+  std::vector<std::byte> scratch(stride * static_cast<size_t>(threads));
+  std::vector<std::byte> workspace(backward ? back->workspace_bytes() : 0);
+  const AttentionInputs inputs{qkv.data(), qkv.data() + k_at, qkv.data() + v_at, nullptr, {1, 2}};
+  const AttentionGradients gradients{gradient.data(), gradient.data() + k_at, gradient.data() + v_at};
+  const auto scratch_of = [&](int thread) { return scratch.data() + stride * static_cast<size_t>(thread); };
+  const auto run_forward = [&] {
+    pool.run(ahead->tiles(), [&](int64_t tile, int thread) {
+      ahead->run(tile, inputs, out.data(), lse.data(), thread, scratch_of(thread));
+    });
+  };
+  run_forward();
+  double peak = fp32_peak_gflops(pool);
+  for (auto _ : state) {
+    if (forward) run_forward();
+    for (int stage = 0; backward && stage < back->stages(); ++stage) {
+      pool.run(back->tiles(stage), [&](int64_t tile, int thread) {
+        back->run(stage, tile, inputs, out.data(), lse.data(), dout.data(), gradients, workspace.data(), thread,
+                  scratch_of(thread));
+      });
+    }
+    benchmark::ClobberMemory();
+  }
+  peak = std::max(peak, fp32_peak_gflops(pool));
+  const auto pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.tokens * (s.tokens + 1) / 2);
+  const double gflop = 1e-9 * ((forward ? 2 : 0) + (backward ? 5 : 0)) * 2.0 * pairs * static_cast<double>(s.head_dim);
+  const double done = gflop * static_cast<double>(state.iterations());
+  using benchmark::Counter;
+  state.counters["GFLOP/s"] = Counter(done, Counter::kIsRate);
+  state.counters["percent_of_peak"] = Counter(100.0 * done / peak, Counter::kIsRate);
+  state.counters["extra_MB"] = 1e-6 * static_cast<double>(scratch.size() + workspace.size());
+}
+
+void cached(benchmark::State& state) {
+  const int threads = default_threads(0);
+  const ThreadPool pool(threads);
+  CachedAttentionShape s;
+  s.heads = state.range(0);
+  s.kv_heads = state.range(1);
+  s.head_dim = state.range(2);
+  s.capacity = state.range(3);
+  s.scale = 0.125f;
+  const auto attention_step = CachedAttention::create(s, threads).value();
+  const int64_t cache = s.kv_heads * s.capacity * s.head_dim;
+  const std::vector<float> q = numbers(s.heads * s.head_dim), k = numbers(cache), v = numbers(cache);
+  std::vector<float> out(q.size());
+  const size_t stride = (attention_step->scratch_bytes() + 63) / 64 * 64;
+  std::vector<std::byte> scratch(stride * static_cast<size_t>(threads));
+  const auto start = static_cast<int32_t>(s.capacity - 1);
+  for (auto _ : state) {
+    pool.run(attention_step->tiles(), [&](int64_t tile, int thread) {
+      attention_step->run(tile, q.data(), k.data(), v.data(), &start, out.data(), thread,
+                          scratch.data() + stride * static_cast<size_t>(thread));
+    });
+    benchmark::ClobberMemory();
+  }
+  using benchmark::Counter;
+  state.counters["cache_GB/s"] = Counter(
+      2e-9 * static_cast<double>(cache) * sizeof(float) * static_cast<double>(state.iterations()), Counter::kIsRate);
+}
+
+void shapes(benchmark::internal::Benchmark* bench) {
+  bench->Args({1, 1024, 12, 12, 64})
+      ->Args({4, 256, 12, 12, 64})
+      ->Args({1, 2048, 8, 2, 128})
+      ->Args({16, 64, 12, 12, 64});
+  bench->UseRealTime()->Unit(benchmark::kMillisecond);
+}
+
+BENCHMARK_CAPTURE(attention, forward, true, false, 0.0f)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, backward, false, true, 0.0f)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, both, true, true, 0.0f)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, both_with_dropout, true, true, 0.1f)->Apply(shapes);
+BENCHMARK(cached)->Args({12, 12, 64, 1024})->Args({32, 8, 128, 4096})->UseRealTime()->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace ingot::kernels

@@ -1,0 +1,123 @@
+// The products of a GPT-2 124M training step, and of generation, beside the peak of the same process. Arguments: rows
+// (of the batch), and the widths of the weight [k, n]. percent_of_peak is of fp32_peak_gflops on as many threads,
+// measured around each benchmark.
+#include "kernels/matmul/matmul.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/system.h"
+#include "kernels/peak/peak.h"
+
+namespace ingot::kernels {
+namespace {
+
+enum class Kind { forward, forward_packed, input_gradient, input_gradient_packed, weight_gradient, pack };
+
+// The weight W is [k, n] in memory; X is [rows, k] and dY [rows, n].
+MatmulShape shape_of(Kind kind, int64_t rows, int64_t k, int64_t n) {
+  MatmulShape s;
+  switch (kind) {
+    case Kind::forward:
+    case Kind::forward_packed:
+    case Kind::pack:
+      s.rows = rows;
+      s.n = n;
+      s.k = k;
+      s.packed_b = kind != Kind::forward;
+      break;
+    case Kind::input_gradient:
+    case Kind::input_gradient_packed:
+      s.rows = rows;
+      s.n = k;
+      s.k = n;
+      s.transpose_b = true;
+      s.packed_b = kind == Kind::input_gradient_packed;
+      break;
+    case Kind::weight_gradient:
+      s.rows = k;
+      s.n = n;
+      s.k = rows;
+      s.transpose_a = true;
+      s.accumulate = true;
+      break;
+  }
+  return s;
+}
+
+std::vector<float> numbers(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(i * 2654435761u >> 16 & 255u) / 256.0f - 0.5f;
+  return values;
+}
+
+void run(benchmark::State& state, Kind kind) {
+  const int threads = default_threads(0);
+  const ThreadPool pool(threads);
+  const MatmulShape shape = shape_of(kind, state.range(0), state.range(1), state.range(2));
+  const auto matmul = Matmul::create(shape, threads).value();
+  const std::vector<float> a = numbers(shape.rows * shape.k), b = numbers(shape.k * shape.n);
+  std::vector<float> c(static_cast<size_t>(shape.rows * shape.n)), packed(matmul->packed_b_bytes() / sizeof(float));
+  const size_t scratch_stride = (matmul->scratch_bytes() + 127) / 64 * 64;
+  std::vector<std::byte> scratch(scratch_stride * static_cast<size_t>(threads));
+  const auto scratch_of = [&](int thread) { return scratch.data() + scratch_stride * static_cast<size_t>(thread); };
+  const auto pack = [&] {
+    pool.run(matmul->pack_tiles(), [&](int64_t part, int thread) {
+      matmul->pack_b(part, b.data(), reinterpret_cast<std::byte*>(packed.data()), thread, scratch_of(thread));
+    });
+  };
+  pack();
+  const void* second = shape.packed_b ? packed.data() : b.data();
+  double peak = fp32_peak_gflops(pool);
+  for (auto _ : state) {
+    if (kind == Kind::pack) {
+      pack();
+    } else {
+      pool.run(matmul->tiles(), [&](int64_t tile, int thread) {
+        matmul->run(tile, a.data(), second, c.data(), thread, scratch_of(thread));
+      });
+    }
+    benchmark::ClobberMemory();
+  }
+  peak = std::max(peak, fp32_peak_gflops(pool));
+  const auto iterations = static_cast<double>(state.iterations());
+  const double flops =
+      2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+  using benchmark::Counter;
+  if (kind != Kind::pack) {
+    state.counters["GFLOP/s"] = Counter(1e-9 * flops * iterations, Counter::kIsRate);
+    state.counters["percent_of_peak"] = Counter(100.0 * 1e-9 * flops * iterations / peak, Counter::kIsRate);
+  }
+  state.counters["weight_GB/s"] =
+      Counter(1e-9 * static_cast<double>(shape.k * shape.n) * sizeof(float) * iterations, Counter::kIsRate);
+}
+
+void gpt2(benchmark::internal::Benchmark* bench) {
+  for (int64_t rows : {1024, 256, 64}) {
+    for (const auto& [k, n] : {std::pair<int64_t, int64_t>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}})
+      bench->Args({rows, k, n});
+  }
+  bench->UseRealTime()->Unit(benchmark::kMicrosecond);
+}
+void generation(benchmark::internal::Benchmark* bench) {
+  for (int64_t rows : {1, 8}) {
+    for (const auto& [k, n] : {std::pair<int64_t, int64_t>{768, 2304}, {3072, 768}, {768, 50257}})
+      bench->Args({rows, k, n});
+  }
+  bench->UseRealTime()->Unit(benchmark::kMicrosecond);
+}
+
+BENCHMARK_CAPTURE(run, forward, Kind::forward)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, forward_packed, Kind::forward_packed)->Apply(gpt2)->Args({1024, 768, 50257});
+BENCHMARK_CAPTURE(run, input_gradient, Kind::input_gradient)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, input_gradient_packed, Kind::input_gradient_packed)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, weight_gradient, Kind::weight_gradient)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, pack, Kind::pack)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, generation, Kind::forward_packed)->Apply(generation);
+
+}  // namespace
+}  // namespace ingot::kernels
