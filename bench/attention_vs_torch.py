@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Causal attention, forward and forward with backward, fp32: Ingot's kernels beside PyTorch's plain form, in turn.
 
     bench/attention_vs_torch.py [--kernels-bench build/src/kernels/kernels_bench] [--threads 2] [--rounds 5]
