@@ -291,8 +291,9 @@ namespace {
 Result<std::shared_ptr<const ShardSet>> open_given(const SourceSpec& spec, const TextEncoder& encoder) {
   INGOT_ASSIGN(std::shared_ptr<const ShardSet> set, ShardSet::open(spec.path));
   if (set->index().tokenizer_fingerprint != encoder.fingerprint)
-    return input_error("{} was built with another tokenizer (fingerprint {}, expected {}); build it again with this run's",
-                       spec.path, hash_text(set->index().tokenizer_fingerprint), hash_text(encoder.fingerprint));
+    return input_error(
+        "{} was built with another tokenizer (fingerprint {}, expected {}); build it again with this run's", spec.path,
+        hash_text(set->index().tokenizer_fingerprint), hash_text(encoder.fingerprint));
   return set;
 }
 

@@ -1,6 +1,7 @@
 // cached_attention(q, k_cache, v_cache, start) -> out: attention of new tokens on all that came before, for generation.
-// q is [B,T,H,D], the caches are [B,Hkv,S,D] and hold the new tokens already, start is i32[B], with 0 <= start[b] and start[b] + T <= S: query t of sequence b is
-// at position p = start[b] + t and sees positions max(0, p - window + 1) to p. out is [B,T,H,D].
+// q is [B,T,H,D], the caches are [B,Hkv,S,D] and hold the new tokens already, start is i32[B], with 0 <= start[b] and
+// start[b] + T <= S: query t of sequence b is at position p = start[b] + t and sees positions max(0, p - window + 1) to
+// p. out is [B,T,H,D].
 #pragma once
 
 #include "graph/builder.h"

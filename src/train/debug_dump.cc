@@ -11,7 +11,8 @@
 namespace ingot {
 
 DebugDump::DebugDump(const DebugSection& section, int64_t step) : section_(section), step_(step) {
-  active_ = !section.dump.empty() && (section.steps.empty() || std::ranges::find(section.steps, step) != section.steps.end());
+  active_ =
+      !section.dump.empty() && (section.steps.empty() || std::ranges::find(section.steps, step) != section.steps.end());
 }
 
 void DebugDump::add(const NodeEvent& event) {
@@ -19,7 +20,8 @@ void DebugDump::add(const NodeEvent& event) {
   for (size_t i = 0; i < event.outputs.size(); ++i) {
     std::string name = fmt::format("{}/{}", event.node.path, event.node.op->name);
     if (event.outputs.size() > 1) name += fmt::format(".{}", i);
-    if (std::ranges::none_of(section_.dump, [&](const std::string& pattern) { return glob_match(pattern, name); })) continue;
+    if (std::ranges::none_of(section_.dump, [&](const std::string& pattern) { return glob_match(pattern, name); }))
+      continue;
     if (const int count = ++seen_[name]; count > 1) name += fmt::format("#{}", count);
     const ConstTensorView& view = event.outputs[i];
     tensors_.push_back({name, view.dtype, view.shape, {view.data, view.data + view.bytes()}});
@@ -35,7 +37,8 @@ Status DebugDump::write(const fs::path& directory) const {
   INGOT_TRY(ingot::create_directories(directory));
   std::vector<TensorInfo> infos;
   for (const Tensor& tensor : tensors_) infos.push_back({tensor.name, tensor.dtype, tensor.shape, 0, 0});
-  INGOT_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::create(directory / fmt::format("step-{:08}.safetensors", step_), std::move(infos)));
+  INGOT_ASSIGN(SafetensorsWriter writer,
+               SafetensorsWriter::create(directory / fmt::format("step-{:08}.safetensors", step_), std::move(infos)));
   std::vector<std::string> order;
   for (const TensorInfo& info : writer.order()) order.push_back(info.name);
   for (const std::string& name : order) {
@@ -48,11 +51,12 @@ Status DebugDump::write(const fs::path& directory) const {
 std::string describe_non_finite(const NodeEvent& event) {
   for (size_t i = 0; i < event.outputs.size(); ++i) {
     const ConstTensorView& view = event.outputs[i];
-    if (view.dtype != DType::f32 || event.node.op->name == "mask_scores") continue;  // whose fill is -infinity by design
+    if (view.dtype != DType::f32 || event.node.op->name == "mask_scores")
+      continue;  // whose fill is -infinity by design
     const int64_t at = kernels::first_nonfinite(view.as<float>(), view.shape.elements());
     if (at < 0) continue;
-    return fmt::format("the op {} at \"{}\": element {} of its output {} {} is {}", event.node.op->name, event.node.path, at, i, view.shape.to_string(),
-                       view.as<float>()[at]);
+    return fmt::format("the op {} at \"{}\": element {} of its output {} {} is {}", event.node.op->name,
+                       event.node.path, at, i, view.shape.to_string(), view.as<float>()[at]);
   }
   return "";
 }

@@ -10,15 +10,15 @@
 
 namespace ingot {
 
-// The tensors of one step that `debug.dump` names: patterns on "PATH/OP" or "PATH/OP.OUTPUT", PATH being the place in the
-// model ("model.layers.0.self_attn/attention"). A name that occurs again within the step gets "#2", "#3", …
+// The tensors of one step that `debug.dump` names: patterns on "PATH/OP" or "PATH/OP.OUTPUT", PATH being the place in
+// the model ("model.layers.0.self_attn/attention"). A name that occurs again within the step gets "#2", "#3", …
 class DebugDump {
  public:
   DebugDump(const DebugSection& section, int64_t step);
   bool active() const { return active_; }
   void add(const NodeEvent& event);
-  // Writes what was collected as directory/step-N.safetensors, in the format of the references of `ingot verify`; nothing
-  // where the step is not to be dumped.
+  // Writes what was collected as directory/step-N.safetensors, in the format of the references of `ingot verify`;
+  // nothing where the step is not to be dumped.
   Status write(const std::filesystem::path& directory) const;
 
  private:

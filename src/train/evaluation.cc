@@ -23,7 +23,8 @@ Result<EvaluationResult> evaluate(BatchLoss loss_of, EvaluationBatches& batches)
   if (result.tokens == 0) return input_error("the validation data hold no token that counts");
   result.loss = nats / static_cast<double>(result.tokens);
   result.perplexity = std::exp(result.loss);
-  result.bits_per_byte = bytes_known ? nats / std::numbers::ln2 / static_cast<double>(bytes) : std::numeric_limits<double>::quiet_NaN();
+  result.bits_per_byte =
+      bytes_known ? nats / std::numbers::ln2 / static_cast<double>(bytes) : std::numeric_limits<double>::quiet_NaN();
   return result;
 }
 

@@ -43,8 +43,8 @@ std::string config_json(const Model& model, const Tokenizer* tokenizer) {
   return json.dump(2) + "\n";
 }
 
-// Puts a complete directory in the place of one that may be there. A reader finds the old one, the new one, or (between two
-// renames) none.
+// Puts a complete directory in the place of one that may be there. A reader finds the old one, the new one, or (between
+// two renames) none.
 Status replace_directory(const fs::path& fresh, const fs::path& place) {
   if (!fs::exists(place)) return rename_durably(fresh, place);
   fs::path old = place;
@@ -67,14 +67,16 @@ std::vector<std::pair<std::string, std::string>> model_files(const Model& model,
   return files;
 }
 
-Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer, const Arena& arena) {
+Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer,
+                             const Arena& arena) {
   fs::path fresh = directory;
   fresh += ".tmp";
   INGOT_TRY(ingot::remove_all(fresh));
   INGOT_TRY(ingot::create_directories(fresh));
   for (const auto& [name, content] : model_files(model, tokenizer)) INGOT_TRY(write_file_atomic(fresh / name, content));
   std::vector<NamedTensor> tensors;
-  for (const ParameterSpec& parameter : model.parameters()) tensors.push_back({parameter.name, arena.variable(parameter.name)});
+  for (const ParameterSpec& parameter : model.parameters())
+    tensors.push_back({parameter.name, arena.variable(parameter.name)});
   INGOT_TRY(write_model(fresh, std::move(tensors)));
   return replace_directory(fresh, directory);
 }
@@ -88,22 +90,31 @@ Status load_weights(const fs::path& path, const Model& model, const Arena& arena
   for (const ParameterSpec& parameter : model.parameters()) {
     const std::string name = prefixed ? parameter.name : parameter.name.substr(prefix.size());
     const SafetensorsModel::Tensor* tensor = weights.find(name);
-    if (tensor == nullptr) return input_error("{}: the tensor {} {} of the model is missing", path.string(), parameter.name, parameter.shape.to_string());
-    if (!(tensor->info.shape == parameter.shape))
-      return input_error("{}: the tensor {} has shape {}, the model's configuration says {}", tensor->file.string(), name, tensor->info.shape.to_string(),
+    if (tensor == nullptr)
+      return input_error("{}: the tensor {} {} of the model is missing", path.string(), parameter.name,
                          parameter.shape.to_string());
-    if (!is_float(tensor->info.dtype)) return input_error("{}: the tensor {} holds {}, expected floating point", tensor->file.string(), name, name_of(tensor->info.dtype));
+    if (!(tensor->info.shape == parameter.shape))
+      return input_error("{}: the tensor {} has shape {}, the model's configuration says {}", tensor->file.string(),
+                         name, tensor->info.shape.to_string(), parameter.shape.to_string());
+    if (!is_float(tensor->info.dtype))
+      return input_error("{}: the tensor {} holds {}, expected floating point", tensor->file.string(), name,
+                         name_of(tensor->info.dtype));
     convert_to_f32(SafetensorsModel::view(*tensor), arena.variable(parameter.name).span<float>());
     std::erase(left_over, parameter.name);
   }
   // A tied head that is in the file all the same, and masks that old versions saved, say nothing that the model needs.
   std::erase_if(left_over, [&](const std::string& name) {
-    const bool is_buffer = name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
+    const bool is_buffer =
+        name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
     const bool is_tied_head = name.ends_with("lm_head.weight") && model.config().tie_word_embeddings;
-    if (is_tied_head) log_info("{}: lm_head.weight is tied to the embedding by the configuration; the embedding is used", path.string());
+    if (is_tied_head)
+      log_info("{}: lm_head.weight is tied to the embedding by the configuration; the embedding is used",
+               path.string());
     return is_buffer || is_tied_head;
   });
-  if (!left_over.empty()) return input_error("{}: the tensor {} has no place in the model ({} such tensors)", path.string(), left_over.front(), left_over.size());
+  if (!left_over.empty())
+    return input_error("{}: the tensor {} has no place in the model ({} such tensors)", path.string(),
+                       left_over.front(), left_over.size());
   return {};
 }
 

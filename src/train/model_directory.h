@@ -1,5 +1,5 @@
-// A Hugging Face model directory as a run leaves it: config.json, model.safetensors, tokenizer.json, tokenizer_config.json,
-// generation_config.json. The same model gives the same bytes: no time and no path is inside.
+// A Hugging Face model directory as a run leaves it: config.json, model.safetensors, tokenizer.json,
+// tokenizer_config.json, generation_config.json. The same model gives the same bytes: no time and no path is inside.
 #pragma once
 
 #include <string>
@@ -15,12 +15,13 @@ namespace ingot {
 // The files beside the weights, by name: what a checkpoint keeps too. tokenizer may be null.
 std::vector<std::pair<std::string, std::string>> model_files(const Model& model, const Tokenizer* tokenizer);
 
-// Writes the directory beside its place and renames it there; a directory that is there already is replaced. The weights are
-// the arena's variables.
-Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer, const Arena& arena);
+// Writes the directory beside its place and renames it there; a directory that is there already is replaced. The
+// weights are the arena's variables.
+Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer,
+                             const Arena& arena);
 
-// Fills the model's parameters (f32 variables of the arena) from a Hugging Face directory or a checkpoint. A tensor that is
-// missing, left over or of another shape is an error that names it.
+// Fills the model's parameters (f32 variables of the arena) from a Hugging Face directory or a checkpoint. A tensor
+// that is missing, left over or of another shape is an error that names it.
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena);
 
 // Fills them with the family's initial values.

@@ -15,13 +15,15 @@ ConstTensorView view_of(const std::vector<int32_t>& values, const Shape& shape) 
 
 }  // namespace
 
-Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan(const Model& model, const ProgramSettings& settings, const ThreadPool& pool) {
+Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan(const Model& model, const ProgramSettings& settings,
+                                                                 const ThreadPool& pool) {
   std::unique_ptr<TrainingPrograms> programs(new TrainingPrograms(model, settings, pool));
   INGOT_TRY(programs->compile());
   return programs;
 }
 
-Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::create(const Model& model, const ProgramSettings& settings, const ThreadPool& pool) {
+Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::create(const Model& model, const ProgramSettings& settings,
+                                                                   const ThreadPool& pool) {
   INGOT_ASSIGN(auto programs, plan(model, settings, pool));
   INGOT_TRY(programs->allocate());
   return programs;
@@ -57,8 +59,10 @@ Status TrainingPrograms::allocate() {
   const int64_t needed = memory().total();
   const auto available = static_cast<int64_t>(available_memory());
   if (needed > available)
-    return usage_error("the run needs {} MB of memory, {} MB are available; use a smaller training.micro_batch_size, data.sequence_length or model", needed >> 20,
-                       available >> 20);
+    return usage_error(
+        "the run needs {} MB of memory, {} MB are available; use a smaller training.micro_batch_size, "
+        "data.sequence_length or model",
+        needed >> 20, available >> 20);
   INGOT_ASSIGN(Arena arena, Arena::create(variables_, pool_));
   arena_ = std::make_unique<Arena>(std::move(arena));
   INGOT_TRY(reserve(*update_));
@@ -76,7 +80,9 @@ MemoryEstimate TrainingPrograms::memory() const {
   MemoryEstimate memory;
   memory.process = kProcess;
   for (const Variable& variable : variables_.variables()) {
-    const bool is_gradient = variable.name.starts_with(gradient_name("")), is_moment = variable.name.starts_with(first_moment_name("")) || variable.name.starts_with(second_moment_name(""));
+    const bool is_gradient = variable.name.starts_with(gradient_name("")),
+               is_moment = variable.name.starts_with(first_moment_name("")) ||
+                           variable.name.starts_with(second_moment_name(""));
     (is_gradient ? memory.gradients : is_moment ? memory.optimizer : memory.weights) += variable.type.bytes();
   }
   if (settings_.stages_checkpoints) memory.staging = memory.weights + memory.optimizer;

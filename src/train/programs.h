@@ -40,8 +40,8 @@ struct UpdateResult {
 // Not thread-safe. Owns the arena: weights under their Hugging Face names, gradients, optimizer moments.
 class TrainingPrograms {
  public:
-  // Compiles the usual micro-step and the update, and lays out the variables, but takes no memory for them: what is made so
-  // can be asked and not run. Error: usage where a pattern matches nothing.
+  // Compiles the usual micro-step and the update, and lays out the variables, but takes no memory for them: what is
+  // made so can be asked and not run. Error: usage where a pattern matches nothing.
   static Result<std::unique_ptr<TrainingPrograms>> plan(const Model& model, const ProgramSettings& settings,
                                                         const ThreadPool& pool);
   // The same with its arena; all variables are zero. Error: usage where the machine has no memory for it.

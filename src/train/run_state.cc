@@ -37,7 +37,8 @@ Result<RunState> RunState::parse(std::string_view text, std::string_view source_
       return input_error("{}: the key \"{}\" should be a whole number from 0 on", source_name, counter.key);
     state.*counter.member = it->get<int64_t>();
   }
-  if (!json.contains("loss_scale") || !json["loss_scale"].is_number()) return input_error("{}: the key \"loss_scale\" should be a number", source_name);
+  if (!json.contains("loss_scale") || !json["loss_scale"].is_number())
+    return input_error("{}: the key \"loss_scale\" should be a number", source_name);
   state.loss_scale = json["loss_scale"].get<double>();
   if (!json.contains("cursor")) return input_error("{}: the key \"cursor\" is missing", source_name);
   INGOT_ASSIGN(state.cursor, cursor_from_json(json["cursor"], source_name));

@@ -10,13 +10,13 @@
 namespace ingot {
 
 struct RunState {
-  int64_t step = 0;      // optimizer steps made, skipped ones included
-  int64_t updates = 0;   // of them those that changed the parameters: AdamW's t
-  int64_t tokens = 0;    // trained on so far
+  int64_t step = 0;     // optimizer steps made, skipped ones included
+  int64_t updates = 0;  // of them those that changed the parameters: AdamW's t
+  int64_t tokens = 0;   // trained on so far
   int64_t skipped = 0;
   int64_t consecutive_skips = 0;
   double loss_scale = 1;
-  Cursor cursor;         // behind the last step
+  Cursor cursor;            // behind the last step
   int64_t total_steps = 0;  // of the schedule: a resumed schedule keeps its length
 
   std::string to_json() const;

@@ -31,7 +31,9 @@ Result<std::vector<std::string>> read_documents(const std::vector<DataSource>& s
   std::vector<std::string> texts;
   uint64_t bytes = 0;
   TextEncoder bytes_alone;  // long files may be cut anywhere: the pieces are joined again
-  bytes_alone.encode = [](std::string_view text, std::vector<int32_t>& ids) { ids.insert(ids.end(), text.begin(), text.end()); };
+  bytes_alone.encode = [](std::string_view text, std::vector<int32_t>& ids) {
+    ids.insert(ids.end(), text.begin(), text.end());
+  };
   for (const DataSource& source : sources) {
     const SourceSpec spec = spec_of(source, false);
     INGOT_ASSIGN(SourceFiles files, find_source_files(spec));

@@ -25,7 +25,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // A step's figures before they are judged and written.
 struct StepOutcome {
@@ -39,7 +41,10 @@ struct StepOutcome {
 class Run {
  public:
   Run(const RunConfig& config, const TrainerHooks& hooks)
-      : config_(config), hooks_(hooks), pool_(default_threads(static_cast<int>(config.threads.value_or(0)))), monitors_(config.monitor) {}
+      : config_(config),
+        hooks_(hooks),
+        pool_(default_threads(static_cast<int>(config.threads.value_or(0)))),
+        monitors_(config.monitor) {}
 
   Result<TrainingResult> execute() {
     INGOT_TRY(prepare());
@@ -86,8 +91,8 @@ class Run {
     peak_gflops_ = kernels::fp32_peak_gflops(pool_);
     const MemoryEstimate memory = programs_->memory();
     log_info("{} parameters, {} steps of {} sequences of {} tokens in micro-batches of {}, {} threads, {} MB of memory",
-             setup_->model.parameter_count(), state_.total_steps, config_.training.global_batch_size, config_.data.sequence_length, micro_batch_,
-             pool_.threads(), memory.total() >> 20);
+             setup_->model.parameter_count(), state_.total_steps, config_.training.global_batch_size,
+             config_.data.sequence_length, micro_batch_, pool_.threads(), memory.total() >> 20);
     return {};
   }
 
@@ -95,15 +100,18 @@ class Run {
     INGOT_ASSIGN(std::optional<Checkpoint> checkpoint, checkpoint_to_resume());
     if (checkpoint) {
       INGOT_TRY(load_checkpoint(*checkpoint));
-    } else if (config_.model.path && config_.model.init.value_or(ModelInit::pretrained) == ModelInit::pretrained && has_weights(*config_.model.path)) {
+    } else if (config_.model.path && config_.model.init.value_or(ModelInit::pretrained) == ModelInit::pretrained &&
+               has_weights(*config_.model.path)) {
       INGOT_TRY(load_weights(*config_.model.path, setup_->model, programs_->arena()));
       log_info("weights from {}", *config_.model.path);
     } else if (config_.model.init == ModelInit::pretrained) {
-      return input_error("model.init is pretrained, but {} holds no weights", config_.model.path.value_or("(no model.path)"));
+      return input_error("model.init is pretrained, but {} holds no weights",
+                         config_.model.path.value_or("(no model.path)"));
     } else {
       initialize_weights(setup_->model, static_cast<uint64_t>(config_.seed), programs_->arena(), pool_);
     }
-    INGOT_ASSIGN(Schedule schedule, Schedule::make(config_.schedule, config_.optimizer.learning_rate, state_.total_steps, config_.training.global_batch_size));
+    INGOT_ASSIGN(Schedule schedule, Schedule::make(config_.schedule, config_.optimizer.learning_rate,
+                                                   state_.total_steps, config_.training.global_batch_size));
     schedule_ = std::make_unique<Schedule>(std::move(schedule));
     StreamOptions options;
     options.sequence_length = config_.data.sequence_length;
@@ -118,9 +126,12 @@ class Run {
 
   Result<std::optional<Checkpoint>> checkpoint_to_resume() const {
     switch (config_.checkpoint.resume_mode()) {
-      case ResumeMode::never: return std::optional<Checkpoint>();
-      case ResumeMode::automatic: return find_newest_checkpoint(output() / "checkpoints");
-      case ResumeMode::path: break;
+      case ResumeMode::never:
+        return std::optional<Checkpoint>();
+      case ResumeMode::automatic:
+        return find_newest_checkpoint(output() / "checkpoints");
+      case ResumeMode::path:
+        break;
     }
     INGOT_ASSIGN(const std::vector<fs::path> found, resolve_checkpoints(config_.checkpoint.resume));
     INGOT_ASSIGN(Checkpoint checkpoint, Checkpoint::open(found.back()));
@@ -132,13 +143,16 @@ class Run {
     INGOT_ASSIGN(const std::string text, checkpoint.read_file("state.json"));
     INGOT_ASSIGN(state_, RunState::parse(text, (checkpoint.path() / "state.json").string()));
     if (state_.total_steps != planned_steps)
-      log_warning("the run was {} steps long, the configuration now says {}; the schedule is that of the new length", state_.total_steps, planned_steps);
+      log_warning("the run was {} steps long, the configuration now says {}; the schedule is that of the new length",
+                  state_.total_steps, planned_steps);
     state_.total_steps = planned_steps;
     for (const ParameterSpec& parameter : setup_->model.parameters())
       INGOT_TRY(checkpoint.read_tensor(parameter.name, "weight", programs_->arena().variable(parameter.name)));
     for (const TrainedParameter& parameter : programs_->trained()) {
-      INGOT_TRY(checkpoint.read_tensor(parameter.name, "adam_m", programs_->arena().variable(first_moment_name(parameter.name))));
-      INGOT_TRY(checkpoint.read_tensor(parameter.name, "adam_v", programs_->arena().variable(second_moment_name(parameter.name))));
+      INGOT_TRY(checkpoint.read_tensor(parameter.name, "adam_m",
+                                       programs_->arena().variable(first_moment_name(parameter.name))));
+      INGOT_TRY(checkpoint.read_tensor(parameter.name, "adam_v",
+                                       programs_->arena().variable(second_moment_name(parameter.name))));
     }
     resumed_step_ = state_.step;
     log_info("resumed from {} at step {}", checkpoint.path().string(), state_.step);
@@ -160,8 +174,10 @@ class Run {
       events_ = std::make_unique<EventWriter>(std::move(events));
     }
     const Snapshot snapshot = make_snapshot();
-    INGOT_TRY(check_disk_space(output() / "checkpoints", checkpoint_bytes(snapshot), static_cast<int>(config_.checkpoint.keep)));
-    INGOT_ASSIGN(writer_, CheckpointWriter::create({output() / "checkpoints", static_cast<int>(config_.checkpoint.keep), config_.checkpoint.async, resumed_step_}));
+    INGOT_TRY(check_disk_space(output() / "checkpoints", checkpoint_bytes(snapshot),
+                               static_cast<int>(config_.checkpoint.keep)));
+    INGOT_ASSIGN(writer_, CheckpointWriter::create({output() / "checkpoints", static_cast<int>(config_.checkpoint.keep),
+                                                    config_.checkpoint.async, resumed_step_}));
     if (config_.checkpoint.async && saves_regularly()) {
       uint64_t bytes = 0;
       for (const SavedPiece& piece : snapshot.pieces) bytes += piece.data.bytes();
@@ -214,8 +230,10 @@ class Run {
     int64_t sequence = 0;
     bool accumulate = false;
     for (const Batch& batch : batches.micro) {
-      const RandomState random{static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(state_.step + 1), sequence, batch.rows};
-      INGOT_ASSIGN(const double loss, programs_->micro_step(batch, scale, accumulate, random, watched ? &observer : nullptr));
+      const RandomState random{static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(state_.step + 1), sequence,
+                               batch.rows};
+      INGOT_ASSIGN(const double loss,
+                   programs_->micro_step(batch, scale, accumulate, random, watched ? &observer : nullptr));
       outcome.loss += loss;
       sequence += batch.rows;
       accumulate = true;
@@ -224,13 +242,14 @@ class Run {
   }
 
   Status observe(const NodeEvent& event, DebugDump& dump, StepOutcome& outcome) const {
-    if (config_.training.mode == ExecutionMode::eager && outcome.non_finite.empty()) outcome.non_finite = describe_non_finite(event);
+    if (config_.training.mode == ExecutionMode::eager && outcome.non_finite.empty())
+      outcome.non_finite = describe_non_finite(event);
     dump.add(event);
     return {};
   }
 
-  // The monitors see loss and norm before the parameters change for good: a non-finite loss keeps the update from running,
-  // and the update leaves everything as it is where a gradient is not finite.
+  // The monitors see loss and norm before the parameters change for good: a non-finite loss keeps the update from
+  // running, and the update leaves everything as it is where a gradient is not finite.
   Status apply_update(StepOutcome& outcome) {
     if (std::isfinite(outcome.loss)) {
       INGOT_ASSIGN(const UpdateResult update, programs_->update(outcome.learning_rate, state_.updates + 1));
@@ -240,7 +259,8 @@ class Run {
       outcome.grad_norm = kNotKnown;
       outcome.skipped = true;
     }
-    const Verdict verdict = monitors_.judge({state_.step + 1, outcome.counted, outcome.loss, outcome.grad_norm, outcome.learning_rate, last_speed_});
+    const Verdict verdict = monitors_.judge(
+        {state_.step + 1, outcome.counted, outcome.loss, outcome.grad_norm, outcome.learning_rate, last_speed_});
     if (!verdict.warnings.empty() || verdict.action != StepAction::proceed) progress_->clear();
     for (const std::string& text : verdict.warnings) log_warning("{}", text);
     if (verdict.action == StepAction::proceed) return {};
@@ -269,9 +289,11 @@ class Run {
     if (logged) write_metrics(outcome);
     progress_->step({state_.step, outcome.loss, outcome.learning_rate, outcome.grad_norm, last_speed_}, logged);
     for (const StepCallback& callback : hooks_.on_step_end)
-      INGOT_TRY(callback({state_.step, state_.total_steps, state_.tokens, outcome.loss, outcome.learning_rate, outcome.grad_norm, outcome.skipped, *programs_}));
+      INGOT_TRY(callback({state_.step, state_.total_steps, state_.tokens, outcome.loss, outcome.learning_rate,
+                          outcome.grad_norm, outcome.skipped, *programs_}));
     const int64_t evaluate_every = config_.evaluation.every_steps;
-    if (validation_ && ((evaluate_every > 0 && state_.step % evaluate_every == 0) || is_last)) INGOT_TRY(run_evaluation());
+    if (validation_ && ((evaluate_every > 0 && state_.step % evaluate_every == 0) || is_last))
+      INGOT_TRY(run_evaluation());
     return save_if_due(is_last);
   }
 
@@ -304,7 +326,8 @@ class Run {
     evaluations_->write(row);
     if (events_) events_->write(state_.step, scalars_of(row));
     progress_->clear();
-    log_info("step {}: validation loss {:.4f}, perplexity {:.3f}, {:.4f} bits per byte", state_.step, e.loss, e.perplexity, e.bits_per_byte);
+    log_info("step {}: validation loss {:.4f}, perplexity {:.3f}, {:.4f} bits per byte", state_.step, e.loss,
+             e.perplexity, e.bits_per_byte);
     return {};
   }
 
@@ -335,14 +358,17 @@ class Run {
     snapshot.layout = R"({"data":1,"tensor":1,"pipeline":1,"context":1})";
     snapshot.state = state_.to_json();
     const Tokenizer* tokenizer = setup_->tokenizer ? &*setup_->tokenizer : nullptr;
-    for (auto& [name, content] : model_files(setup_->model, tokenizer)) snapshot.files.push_back({name, std::move(content)});
+    for (auto& [name, content] : model_files(setup_->model, tokenizer))
+      snapshot.files.push_back({name, std::move(content)});
     snapshot.files.push_back({"config.yaml", to_yaml(config_)});
     const Arena& arena = programs_->arena();
     for (const ParameterSpec& parameter : setup_->model.parameters())
       snapshot.pieces.push_back(whole_piece(parameter.name, "weight", arena.variable(parameter.name)));
     for (const TrainedParameter& parameter : programs_->trained()) {
-      snapshot.pieces.push_back(whole_piece(parameter.name, "adam_m", arena.variable(first_moment_name(parameter.name))));
-      snapshot.pieces.push_back(whole_piece(parameter.name, "adam_v", arena.variable(second_moment_name(parameter.name))));
+      snapshot.pieces.push_back(
+          whole_piece(parameter.name, "adam_m", arena.variable(first_moment_name(parameter.name))));
+      snapshot.pieces.push_back(
+          whole_piece(parameter.name, "adam_v", arena.variable(second_moment_name(parameter.name))));
     }
     return snapshot;
   }
@@ -354,7 +380,9 @@ class Run {
     if (events_) events_->sync();
     const Status saved = writer_->wait();
     if (!result_.finished) {
-      if (!saved.ok()) return failed_error("stopped by {} at step {}, and the checkpoint could not be saved: {}", result_.stopped_by, state_.step, saved.error().message);
+      if (!saved.ok())
+        return failed_error("stopped by {} at step {}, and the checkpoint could not be saved: {}", result_.stopped_by,
+                            state_.step, saved.error().message);
       return {};
     }
     const Tokenizer* tokenizer = setup_->tokenizer ? &*setup_->tokenizer : nullptr;
@@ -420,10 +448,14 @@ Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, 
     needed = programs->memory().total();
     if (needed <= room) return rows;
   }
-  return usage_error("one sequence of {} tokens needs {} MB of memory, {} MB are available; use a smaller data.sequence_length or model",
-                     config.data.sequence_length, needed >> 20, room >> 20);
+  return usage_error(
+      "one sequence of {} tokens needs {} MB of memory, {} MB are available; use a smaller data.sequence_length or "
+      "model",
+      config.data.sequence_length, needed >> 20, room >> 20);
 }
 
-Result<TrainingResult> train(const RunConfig& config, const TrainerHooks& hooks) { return Run(config, hooks).execute(); }
+Result<TrainingResult> train(const RunConfig& config, const TrainerHooks& hooks) {
+  return Run(config, hooks).execute();
+}
 
 }  // namespace ingot

@@ -1,5 +1,5 @@
-// Trainer: a run from its configuration to its final model. It resumes by itself, saves, evaluates, watches its own figures,
-// and stops in order when asked to.
+// Trainer: a run from its configuration to its final model. It resumes by itself, saves, evaluates, watches its own
+// figures, and stops in order when asked to.
 #pragma once
 
 #include <functional>
@@ -39,20 +39,22 @@ struct TrainerHooks {
 
 struct TrainingResult {
   RunState state;
-  bool finished = false;  // false: stopped early on request, saved, can be resumed
+  bool finished = false;   // false: stopped early on request, saved, can be resumed
   std::string stopped_by;  // the signal's name
   double last_loss = 0;
   // Of the last evaluation; NaN without one.
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
-  double perplexity = std::numeric_limits<double>::quiet_NaN(), bits_per_byte = std::numeric_limits<double>::quiet_NaN();
+  double perplexity = std::numeric_limits<double>::quiet_NaN(),
+         bits_per_byte = std::numeric_limits<double>::quiet_NaN();
   double train_seconds = 0;
 };
 
 // Runs the whole job. Takes SIGTERM, SIGINT and SIGUSR1 while it runs. Not reentrant: one run at a time in a process.
 Result<TrainingResult> train(const RunConfig& config, const TrainerHooks& hooks = {});
 
-// The rows of a micro-batch: the configured ones, or the largest divisor of the global batch with which the plan fits the
-// memory (usage error where not even one row does). `available`, in bytes: what the machine has now, where not given.
+// The rows of a micro-batch: the configured ones, or the largest divisor of the global batch with which the plan fits
+// the memory (usage error where not even one row does). `available`, in bytes: what the machine has now, where not
+// given.
 Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, int threads,
                                    std::optional<int64_t> available = {});
 

@@ -1,5 +1,5 @@
-// A program outside Ingot's tree: it adds a model family of its own (no attention: each token alone predicts the next, through
-// gated MLPs), trains it on a text file, and watches every step through a callback.
+// A program outside Ingot's tree: it adds a model family of its own (no attention: each token alone predicts the next,
+// through gated MLPs), trains it on a text file, and watches every step through a callback.
 //   example TEXT_FILE OUTPUT_DIR
 #include <cstdio>
 
