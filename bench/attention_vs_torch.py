@@ -5,7 +5,9 @@
 
 PyTorch computes softmax(q k^T / sqrt(d) + causal mask) v, with an allocator that keeps its memory (jemalloc, where
 installed), so that page faults are not counted against it. Prints one JSON object: milliseconds (the best of all rounds),
-the median of the rounds' ratios, and each side's memory beyond inputs and outputs.
+the median of the rounds' ratios, and each side's memory beyond inputs and outputs. torch_matmul_gflops is PyTorch's own
+product of two 1024 x 1024 matrices: where it is far from the machine's peak, PyTorch has a slow BLAS (Debian: install
+libopenblas0-pthread) or the machine is busy, and the comparison says little.
 """
 
 import argparse
@@ -70,6 +72,15 @@ class Torch:
             times.append(1e3 * (time.perf_counter() - start))
         return min(times)
 
+    def matmul_gflops(self):
+        x = self.torch.ones(1024, 1024)
+        times = []
+        for _ in range(20):
+            start = time.perf_counter()
+            x @ x
+            times.append(time.perf_counter() - start)
+        return 2e-9 * 1024**3 / min(times)
+
     def extra_megabytes(self, backward):
         """Growth of the peak by one call, less the results that it returns."""
         before = resident_bytes("VmRSS")
@@ -99,7 +110,8 @@ def main():
     with_jemalloc()
 
     peer = Torch(args.threads)
-    report = {"shape": [BATCH, TOKENS, HEADS, DIM], "threads": args.threads, "rounds": args.rounds}
+    report = {"shape": [BATCH, TOKENS, HEADS, DIM], "threads": args.threads, "rounds": args.rounds,
+              "torch_matmul_gflops": peer.matmul_gflops()}
     for name, backward in (("forward", False), ("both", True)):
         extra = peer.extra_megabytes(backward)
         peer.milliseconds(backward)
