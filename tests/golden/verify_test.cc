@@ -32,7 +32,7 @@ Model model_of(const std::string& name) {
 
 Verification verify(const Model& model, const fs::path& weights, const fs::path& reference,
                     VerifyOptions options = {}) {
-  const ThreadPool pool(2);
+  const ThreadPool pool(1);
   auto verification = verify_model(model, weights, reference, options, pool);
   if (!verification.ok()) throw std::runtime_error(verification.error().message);
   return std::move(*verification);

@@ -12,6 +12,12 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
+// On one thread: the models are tiny.
+Outcome verify(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"verify", "--threads", "1"});
+  return run_ingot(arguments);
+}
+
 fs::path stored(const std::string& name) {
   return fs::path(INGOT_SOURCE_DIR) / "tests" / "golden" / "references" / name;
 }
@@ -60,7 +66,7 @@ void change(const fs::path& path, const std::string& tensor, size_t index, float
 TEST(VerifyVerb, AgreesWithTheReferenceInBothModes) {
   for (const std::string mode : {"graph", "eager"}) {
     const Outcome outcome =
-        run_ingot({"verify", stored("llama").string(), "--reference", reference_of("llama"), "--json", "--mode", mode});
+        verify({stored("llama").string(), "--reference", reference_of("llama"), "--json", "--mode", mode});
     EXPECT_EQ(outcome.status, 0) << outcome.err;
     const Json json = Json::parse(outcome.out);
     EXPECT_TRUE(json.at("ok").get<bool>());
@@ -83,8 +89,8 @@ TEST(VerifyVerb, AgreesWithTheReferenceInBothModes) {
 TEST(VerifyVerb, StopsAtTheFirstTensorThatDiffersWithStatusOne) {
   const Copy copy("gpt2");
   change(copy / "model.safetensors", "transformer.h.1.attn.c_proj.weight", 5, 0.5f);
-  const std::vector<std::string> arguments{"verify", copy.text(), "--reference", reference_of("gpt2")};
-  const Outcome table = run_ingot(arguments);
+  const std::vector<std::string> arguments{copy.text(), "--reference", reference_of("gpt2")};
+  const Outcome table = verify(arguments);
   EXPECT_EQ(table.status, 1);
   EXPECT_NE(table.out.find("the first that differs: hidden_states.2"), std::string::npos) << table.out;
   EXPECT_NE(table.out.find("likely causes:"), std::string::npos);
@@ -92,7 +98,7 @@ TEST(VerifyVerb, StopsAtTheFirstTensorThatDiffersWithStatusOne) {
 
   auto with_json = arguments;
   with_json.emplace_back("--json");
-  const Outcome outcome = run_ingot(with_json);
+  const Outcome outcome = verify(with_json);
   EXPECT_EQ(outcome.status, 1);
   const Json json = Json::parse(outcome.out);
   EXPECT_FALSE(json.at("ok").get<bool>());
@@ -102,22 +108,22 @@ TEST(VerifyVerb, StopsAtTheFirstTensorThatDiffersWithStatusOne) {
 
   auto tolerant = with_json;
   tolerant.insert(tolerant.end(), {"--tolerance", "100"});
-  EXPECT_EQ(run_ingot(tolerant).status, 0);
+  EXPECT_EQ(verify(tolerant).status, 0);
 }
 
 TEST(VerifyVerb, SeesOneWrongGradientOfTheReference) {
   const Copy copy("llama-gqa-packed");
   const std::string tensor = "grad.model.layers.0.self_attn.k_proj.weight";
   change(copy / "reference.safetensors", tensor, 7, 0.01f);
-  const std::vector<std::string> arguments{"verify", stored("llama-gqa-packed").string(), "--reference",
+  const std::vector<std::string> arguments{stored("llama-gqa-packed").string(), "--reference",
                                            (copy / "reference.safetensors").string(), "--json"};
-  const Outcome outcome = run_ingot(arguments);
+  const Outcome outcome = verify(arguments);
   EXPECT_EQ(outcome.status, 1);
   EXPECT_EQ(Json::parse(outcome.out).at("first_failure"), tensor);
   // The other layer is as it should be.
   auto other_layer = arguments;
   other_layer.insert(other_layer.end(), {"--layer", "1"});
-  const Outcome one = run_ingot(other_layer);
+  const Outcome one = verify(other_layer);
   EXPECT_EQ(one.status, 0) << one.err;
   for (const Json& entry : Json::parse(one.out).at("tensors")) {
     const std::string name = entry.at("name");
@@ -125,13 +131,13 @@ TEST(VerifyVerb, SeesOneWrongGradientOfTheReference) {
   }
   auto this_layer = arguments;
   this_layer.insert(this_layer.end(), {"--layer", "0"});
-  EXPECT_EQ(run_ingot(this_layer).status, 1);
+  EXPECT_EQ(verify(this_layer).status, 1);
 }
 
 TEST(VerifyVerb, RefusesWhatItCannotCompareWithStatusThree) {
   const std::string model = stored("gpt2").string();
   const auto message = [&](const std::string& directory, const std::string& reference, int status) {
-    const Outcome outcome = run_ingot({"verify", directory, "--reference", reference, "--json"});
+    const Outcome outcome = verify({directory, "--reference", reference, "--json"});
     EXPECT_EQ(outcome.status, status) << outcome.err;
     EXPECT_EQ(outcome.out, "");
     return outcome.err;
