@@ -1,4 +1,6 @@
 // ingot bench: repeatable measurements, with the machine's limit beside each figure.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -6,6 +8,8 @@
 
 #include "base/files.h"
 #include "base/system.h"
+#include "bench_ops.h"
+#include "bench_tokenizer.h"
 #include "bench_train.h"
 #include "command.h"
 #include "train/setup.h"
@@ -16,7 +20,7 @@ namespace {
 struct TrainFlags {
   std::string model;
   BenchTrainOptions options;
-  std::string precision = "fp32";
+  std::string precision = "fp32", recompute = "none";
   int threads = 0;
   bool json = false;
 };
@@ -48,6 +52,8 @@ void print_table(const BenchTrainResult& r) {
 Status run_train(const TrainFlags& flags) {
   if (flags.precision != "fp32")
     return usage_error("--precision {}: this version computes in fp32 only", flags.precision);
+  if (flags.recompute != "none")
+    return usage_error("--recompute {}: this version keeps what it computed; set none", flags.recompute);
   INGOT_ASSIGN(const Model model, model_of(flags.model));
   const ThreadPool pool(default_threads(flags.threads));
   INGOT_ASSIGN(const BenchTrainResult r, bench_train(model, flags.options, pool));
@@ -70,14 +76,140 @@ Status run_train(const TrainFlags& flags) {
   return {};
 }
 
-}  // namespace
+struct GraphFlags {
+  std::vector<std::string> ops;
+  OpSizes sizes;
+  AttentionSizes attention;
+  std::string model;
+  int64_t batch = 1, tokens = 1024;
+  int64_t repetitions = 5;
+  int threads = 0;
+  bool json = false;
+};
 
-void add_bench(CLI::App& app, Command& command) {
-  CLI::App* verb = app.add_subcommand("bench", "Measures, with the machine's limit beside each figure");
-  verb->require_subcommand(1);
+Status run_ops(const GraphFlags& flags) {
+  const ThreadPool pool(default_threads(flags.threads));
+  const MachineLimits limits = measure_machine(pool);
+  std::vector<BenchRow> rows;
+  for (const std::string& name : flags.ops.empty() ? op_cases() : flags.ops) {
+    INGOT_ASSIGN(BenchRow row, bench_op(name, flags.sizes, flags.repetitions, limits, pool));
+    rows.push_back(std::move(row));
+  }
+  print_rows(rows, limits, flags.json);
+  return {};
+}
+
+Status run_attention(const GraphFlags& flags) {
+  const ThreadPool pool(default_threads(flags.threads));
+  const MachineLimits limits = measure_machine(pool);
+  INGOT_ASSIGN(const auto rows, bench_attention(flags.attention, flags.repetitions, limits, pool));
+  print_rows(rows, limits, flags.json);
+  return {};
+}
+
+Status run_layer(const GraphFlags& flags) {
+  INGOT_ASSIGN(const Model model, model_of(flags.model));
+  const ThreadPool pool(default_threads(flags.threads));
+  const MachineLimits limits = measure_machine(pool);
+  INGOT_ASSIGN(const auto rows, bench_layer(model, flags.batch, flags.tokens, flags.repetitions, limits, pool));
+  print_rows(rows, limits, flags.json);
+  return {};
+}
+
+struct TokenizerFlags {
+  std::string tokenizer, input;
+  int64_t repetitions = 3;
+  bool json = false;
+};
+
+Status run_tokenizer(const TokenizerFlags& flags) {
+  INGOT_ASSIGN(const TokenizerBench r, bench_tokenizer(flags.tokenizer, flags.input, flags.repetitions));
+  if (flags.json) {
+    print_json({{"bytes", r.bytes},
+                {"tokens", r.tokens},
+                {"encode_mb_per_s", r.encode_mb_per_s},
+                {"decode_mb_per_s", r.decode_mb_per_s},
+                {"read_gbytes_per_s", r.read_gbytes_per_s}});
+    return {};
+  }
+  std::cout << fmt::format("text    {:10.2f} MB, {} tokens, one thread\n", static_cast<double>(r.bytes) * 1e-6,
+                           r.tokens)
+            << fmt::format("encode  {:10.2f} MB/s\n", r.encode_mb_per_s)
+            << fmt::format("decode  {:10.2f} MB/s\n", r.decode_mb_per_s)
+            << fmt::format("limit   {:10.2f} MB/s (reading memory)\n", r.read_gbytes_per_s * 1e3) << std::flush;
+  return {};
+}
+
+using Run = Status (*)(const GraphFlags&);
+
+CLI::App* add_graph_bench(CLI::App& verb, const char* name, const char* about, const std::shared_ptr<GraphFlags>& flags,
+                          Run run, Command& command) {
+  CLI::App* app = verb.add_subcommand(name, about);
+  app->add_option("--repetitions", flags->repetitions, "Measured runs, after one of warm-up; the median counts")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app->add_option("--threads", flags->threads, "Threads")->check(CLI::Range(1, 4096));
+  app->add_flag("--json", flags->json, "Print one JSON object");
+  app->callback([flags, run, &command] { command.run = [flags, run] { return run(*flags); }; });
+  return app;
+}
+
+void add_size(CLI::App& app, const char* name, int64_t& value, const char* about, int64_t least = 1) {
+  app.add_option(name, value, about)->check(CLI::Range(least, int64_t{1} << 24))->capture_default_str();
+}
+
+void add_ops(CLI::App& verb, Command& command) {
+  auto flags = std::make_shared<GraphFlags>();
+  CLI::App* op = add_graph_bench(verb, "op", "Single ops by their kernels", flags, run_ops, command);
+  op->add_option("ops", flags->ops, fmt::format("Which (default: all of {})", fmt::join(op_cases(), ", ")));
+  add_size(*op, "--rows", flags->sizes.rows, "Rows: sequences times tokens");
+  add_size(*op, "--width", flags->sizes.width, "Width of the residual stream");
+  add_size(*op, "--inner", flags->sizes.inner, "Width of the MLP; the other side of products");
+  add_size(*op, "--vocab", flags->sizes.vocabulary, "Vocabulary");
+  op->footer("Example: ingot bench op matmul layer_norm --rows 4096 --width 768");
+}
+
+void add_attention(CLI::App& verb, Command& command) {
+  auto flags = std::make_shared<GraphFlags>();
+  CLI::App* app =
+      add_graph_bench(verb, "attention", "Causal attention, forward and backward", flags, run_attention, command);
+  AttentionSizes& sizes = flags->attention;
+  add_size(*app, "--batch", sizes.batch, "Sequences");
+  add_size(*app, "--seq", sizes.tokens, "Tokens of a sequence");
+  add_size(*app, "--heads", sizes.heads, "Query heads");
+  add_size(*app, "--kv-heads", sizes.kv_heads, "Key and value heads (0: as many)", 0);
+  add_size(*app, "--head-dim", sizes.head_dim, "Width of a head");
+  add_size(*app, "--window", sizes.window, "Keys that a query sees at most (0: all before it)", 0);
+  app->footer("Example: ingot bench attention --seq 1024 --heads 12 --head-dim 64");
+}
+
+void add_layer(CLI::App& verb, Command& command) {
+  auto flags = std::make_shared<GraphFlags>();
+  CLI::App* app =
+      add_graph_bench(verb, "layer", "One block of a model, op by op, forward and backward", flags, run_layer, command);
+  app->add_option("--model", flags->model, "A preset's name or a Hugging Face directory")->required();
+  add_size(*app, "--batch", flags->batch, "Sequences");
+  add_size(*app, "--seq", flags->tokens, "Tokens of a sequence", 2);
+  app->footer("Example: ingot bench layer --model gpt2-124m --batch 4 --seq 1024");
+}
+
+void add_tokenizer_bench(CLI::App& verb, Command& command) {
+  auto flags = std::make_shared<TokenizerFlags>();
+  CLI::App* app = verb.add_subcommand("tokenizer", "Encoding and decoding of a text on one thread");
+  app->add_option("--tokenizer", flags->tokenizer, "tokenizer.json, or a directory that holds one")->required();
+  app->add_option("--input", flags->input, "A text file")->required();
+  app->add_option("--repetitions", flags->repetitions, "Measured runs, after one of warm-up; the median counts")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app->add_flag("--json", flags->json, "Print one JSON object");
+  app->footer("Example: ingot bench tokenizer --tokenizer tokenizer.json --input corpus.txt");
+  app->callback([flags, &command] { command.run = [flags] { return run_tokenizer(*flags); }; });
+}
+
+void add_train_bench(CLI::App& verb, Command& command) {
   auto flags = std::make_shared<TrainFlags>();
   CLI::App* train =
-      verb->add_subcommand("train", "A whole training step, AdamW and clipping included, on random tokens");
+      verb.add_subcommand("train", "A whole training step, AdamW and clipping included, on random tokens");
   train->footer("Example: ingot bench train --model gpt2-124m --batch 1 --seq 1024 --steps 5");
   train->add_option("--model", flags->model, "A preset's name or a Hugging Face directory")->required();
   train->add_option("--batch", flags->options.batch, "Sequences")->check(CLI::Range(1, 1 << 20))->capture_default_str();
@@ -88,10 +220,23 @@ void add_bench(CLI::App& app, Command& command) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   train->add_option("--precision", flags->precision, "fp32")->capture_default_str();
+  train->add_option("--recompute", flags->recompute, "none")->capture_default_str();
   train->add_flag("!--no-fuse", flags->options.fuse, "Run the plain ops one by one");
   train->add_option("--threads", flags->threads, "Threads")->check(CLI::Range(1, 4096));
   train->add_flag("--json", flags->json, "Print one JSON object");
   train->callback([flags, &command] { command.run = [flags] { return run_train(*flags); }; });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Command& command) {
+  CLI::App* verb = app.add_subcommand("bench", "Measures, with the machine's limit beside each figure");
+  verb->require_subcommand(1);
+  add_train_bench(*verb, command);
+  add_layer(*verb, command);
+  add_ops(*verb, command);
+  add_attention(*verb, command);
+  add_tokenizer_bench(*verb, command);
 }
 
 }  // namespace ingot::cli

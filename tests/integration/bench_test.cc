@@ -1,0 +1,125 @@
+// ingot bench, from outside: that each measures what it says, at sizes of no consequence.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "command_line.h"
+
+namespace ingot::integration {
+namespace {
+
+using Json = nlohmann::json;
+
+Json bench(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "bench");
+  arguments.insert(arguments.end(), {"--json"});
+  const Outcome outcome = run_ingot(arguments);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return outcome.status == 0 ? Json::parse(outcome.out) : Json::object();
+}
+
+void expect_rows_of_figures(const Json& result) {
+  EXPECT_GT(result["peak_gflops"].get<double>(), 0);
+  EXPECT_GT(result["product_gflops"].get<double>(), 0);
+  EXPECT_GT(result["copy_gbytes_per_s"].get<double>(), 0);
+  ASSERT_FALSE(result["rows"].empty());
+  for (const Json& row : result["rows"]) {
+    EXPECT_GT(row["ms"].get<double>(), 0) << row;
+    EXPECT_GT(row["limit_ms"].get<double>(), 0) << row;
+    EXPECT_NEAR(row["of_limit"].get<double>(), row["limit_ms"].get<double>() / row["ms"].get<double>(), 1e-9) << row;
+  }
+}
+
+TEST(Bench, TrainGivesWhatScriptsRelyOnAndTheLossesOfTheProgram) {
+  const std::vector<std::string> arguments{"train",       "--model", "gpt2-nano",   "--batch", "2",       "--seq", "16",
+                                           "--precision", "fp32",    "--recompute", "none",    "--steps", "3"};
+  const auto on_threads = [&](const char* threads) {
+    auto all = arguments;
+    all.insert(all.end(), {"--threads", threads});
+    return bench(std::move(all));
+  };
+  const Json one = on_threads("1"), two = on_threads("2");
+  for (const char* key : {"step_ms", "tokens_per_second", "model_tflops", "mfu", "peak_gflops", "planned_arena_bytes",
+                          "peak_rss_bytes", "compile_ms"})
+    EXPECT_GT(one[key].get<double>(), 0) << key;
+  EXPECT_GE(one["losses"].size(), 3u);
+  EXPECT_NEAR(one["losses"][0].get<double>(), std::log(50257.0), 0.5);
+  EXPECT_EQ(one["losses"], two["losses"]) << "the same bits on any number of threads";
+  double breakdown = 0;
+  for (const auto& [op, ms] : one["breakdown"].items()) breakdown += ms.get<double>();
+  EXPECT_GT(breakdown, 0);
+  EXPECT_LE(one["planned_arena_bytes"].get<double>(), one["peak_rss_bytes"].get<double>() * 1.5);
+}
+
+TEST(Bench, OpMeasuresTheOpsThatAreNamedOrAll) {
+  const Json two =
+      bench({"op", "matmul", "layer_norm", "--rows", "33", "--width", "40", "--inner", "56", "--repetitions", "3"});
+  expect_rows_of_figures(two);
+  EXPECT_EQ(two["rows"].size(), 2u);
+  EXPECT_EQ(two["rows"][0]["name"], "matmul");
+  const Json all =
+      bench({"op", "--rows", "17", "--width", "24", "--inner", "40", "--vocab", "50", "--repetitions", "2"});
+  expect_rows_of_figures(all);
+  EXPECT_GE(all["rows"].size(), 20u);
+  const Outcome unknown = run_ingot({"bench", "op", "matmull"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_NE(unknown.err.find("layer_norm_grad"), std::string::npos) << unknown.err;
+}
+
+TEST(Bench, AttentionMeasuresForwardAndBackward) {
+  const Json result = bench({"attention", "--seq", "48", "--heads", "4", "--kv-heads", "2", "--head-dim", "16",
+                             "--batch", "2", "--window", "20", "--repetitions", "2"});
+  expect_rows_of_figures(result);
+  ASSERT_EQ(result["rows"].size(), 2u);
+  EXPECT_EQ(result["rows"][0]["name"], "forward");
+  EXPECT_EQ(result["rows"][1]["name"], "backward");
+  EXPECT_EQ(run_ingot({"bench", "attention", "--heads", "4", "--kv-heads", "3"}).status, 2);
+}
+
+TEST(Bench, LayerMeasuresOneBlockOpByOp) {
+  for (const char* preset : {"gpt2-nano", "llama-10m"}) {
+    const Json result = bench({"layer", "--model", preset, "--batch", "1", "--seq", "32", "--repetitions", "2"});
+    expect_rows_of_figures(result);
+    double forward = 0, backward = 0;
+    for (const Json& row : result["rows"]) {
+      const auto name = row["name"].get<std::string>();
+      if (name.starts_with("forward ")) forward += row["ms"].get<double>();
+      if (name.starts_with("backward ")) backward += row["ms"].get<double>();
+      EXPECT_EQ(name.find("cross_entropy"), std::string::npos) << "the head is no part of a block";
+    }
+    EXPECT_NEAR(forward, result["rows"][0]["ms"].get<double>(), 1e-6) << preset;
+    EXPECT_NEAR(backward, result["rows"][1]["ms"].get<double>(), 1e-6) << preset;
+  }
+  EXPECT_EQ(run_ingot({"bench", "layer", "--model", "gpt2-nano", "--seq", "300"}).status, 2);  // 256 positions
+}
+
+TEST(Bench, TokenizerMeasuresAFileOnOneThread) {
+  const ScratchDirectory scratch;
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += fmt::format("sentence {} of a small corpus\n", i);
+  ASSERT_TRUE(write_file_atomic(scratch / "text.txt", text).ok());
+  ASSERT_EQ(run_ingot({"tokenizer", "train", "--input", scratch / "text.txt", "--vocab-size", "300", "--out",
+                       scratch / "tokenizer.json"})
+                .status,
+            0);
+  const Json result = bench({"tokenizer", "--tokenizer", scratch / "tokenizer.json", "--input", scratch / "text.txt"});
+  EXPECT_EQ(result["bytes"], text.size());
+  EXPECT_GT(result["tokens"].get<double>(), 3000);
+  for (const char* key : {"encode_mb_per_s", "decode_mb_per_s", "read_gbytes_per_s"})
+    EXPECT_GT(result[key].get<double>(), 0) << key;
+  EXPECT_EQ(
+      run_ingot({"bench", "tokenizer", "--tokenizer", scratch / "none.json", "--input", scratch / "text.txt"}).status,
+      3);
+}
+
+TEST(Bench, RefusesWhatThisVersionDoesNotHave) {
+  EXPECT_EQ(run_ingot({"bench"}).status, 2);
+  EXPECT_EQ(run_ingot({"bench", "train", "--model", "no-such-preset"}).status, 2);
+  EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--recompute", "full"}).status, 2);
+  EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--precision", "int4"}).status, 2);
+}
+
+}  // namespace
+}  // namespace ingot::integration
