@@ -219,7 +219,8 @@ TEST(Config, BrokenYamlIsRefusedWithItsLine) {
   expect_contains(refused("training:\n  steps: [1\n"), {"run.yaml:", "not valid YAML"});
   expect_contains(refused("training: {steps: 1}\ndata: {train: [{path: *.txt}]}\n"), {"run.yaml:2", "quotes"});
   expect_contains(refused("a: 1\n\tb: 2\n"), {"run.yaml:2", "not valid YAML"});
-  expect_contains(refused("training: {steps: 1}\n---\nseed: 1\n"), {"2 YAML documents"});
+  expect_contains(refused("training: {steps: 1}\n---\nseed: 1\n"), {"run.yaml:2", "one YAML document"});
+  for (const char* lonely : {",", "}", "]", "a: 1\n}"}) expect_contains(refused(lonely), {"run.yaml:"});
   expect_contains(refused("just words\n"), {"run.yaml:1", "sections"});
   expect_contains(refused("- a\n"), {"sections"});
   expect_contains(refused("a: &x [*x]\n"), {"nested"});

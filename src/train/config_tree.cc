@@ -1,6 +1,7 @@
 #include "train/config_tree.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <sstream>
 
 namespace ingot::config {
 namespace {
@@ -87,19 +89,46 @@ std::string_view hint(const std::string& problem) {
   return "";
 }
 
+// Where the first two documents of a text begin. YAML::LoadAll cannot be asked for their number: on a text such as ","
+// it finds empty documents without end.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  explicit DocumentStarts(const std::string& source) {
+    std::istringstream stream(source);
+    YAML::Parser parser(stream);
+    while (lines.size() < 2 && parser.HandleNextDocument(*this)) {
+    }
+  }
+
+  std::vector<int> lines;  // from 0
+
+ private:
+  void OnDocumentStart(const YAML::Mark& mark) override { lines.push_back(std::max(mark.line, 0)); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
 Result<Value> parse(std::string_view text, std::string_view name, std::string_view fixed) {
   const auto at = [&](int line) { return fixed.empty() ? fmt::format("{}:{}", name, line + 1) : std::string(fixed); };
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1)
-      return usage_error("{}: {} YAML documents where one is expected: remove the lines '---' between them", at(0),
-                         documents.size());
-    if (documents.empty()) {
+    const std::string source(text);
+    const DocumentStarts starts(source);
+    if (starts.lines.size() > 1)
+      return usage_error(
+          "{}: what stands before this line is complete: expected one YAML document, found the start of another",
+          at(starts.lines[1]));
+    if (starts.lines.empty()) {
       Value nothing;
       nothing.origin = at(0);
       return nothing;
     }
-    return Converter(name, fixed).convert(documents.front());
+    return Converter(name, fixed).convert(YAML::Load(source));
   } catch (const YAML::Exception& problem) {
     return usage_error("{}: not valid YAML: {}{}", at(std::max(problem.mark.line, 0)), problem.msg, hint(problem.msg));
   } catch (const std::exception& problem) {
