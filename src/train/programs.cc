@@ -76,7 +76,7 @@ Status TrainingPrograms::reserve(const Program& program) {
 }
 
 MemoryEstimate TrainingPrograms::memory() const {
-  constexpr int64_t kProcess = int64_t{64} << 20;
+  constexpr int64_t kProcess = int64_t{32} << 20;  // measured, with small data
   MemoryEstimate memory;
   memory.process = kProcess;
   for (const Variable& variable : variables_.variables()) {
