@@ -258,9 +258,14 @@ TEST_F(PlannedRun, TheRunsProgramsTakeWhatThePlanSays) {
 TEST_F(PlannedRun, TheProcessTakesNoMoreMemoryThanThePlanSays) {
   const std::string config = scratch_ / "config.yaml";
   ASSERT_TRUE(write_file_atomic(config, yaml_).ok());
-  const Outcome plan = run_ingot({"plan", config, "training.steps=12", "--json"});
+  // Large enough that the process itself is a small part of it.
+  const auto with_sizes = [&](const char* verb) {
+    return run_ingot({verb, config, "training.steps=12", "model.preset=gpt2-micro", "data.sequence_length=256",
+                      "training.micro_batch_size=8", "--json"});
+  };
+  const Outcome plan = with_sizes("plan");
   ASSERT_EQ(plan.status, 0) << plan.err;
-  const Outcome run = run_ingot({"train", config, "training.steps=12"});
+  const Outcome run = with_sizes("train");
   ASSERT_EQ(run.status, 0) << run.err;
   const std::string metrics = value_of(read_file(scratch_ / "run/metrics.csv"));
   const std::string last = metrics.substr(metrics.rfind('\n', metrics.size() - 2) + 1);
@@ -273,7 +278,7 @@ TEST_F(PlannedRun, TheProcessTakesNoMoreMemoryThanThePlanSays) {
   const double measured = std::stod(columns.at(11)) * (1 << 20);
   const double planned = Json::parse(plan.out)["memory"]["total"].get<double>();
   EXPECT_LT(measured, 1.05 * planned);
-  EXPECT_GT(measured, 0.4 * planned);  // most of so small a run is the process itself
+  EXPECT_GT(measured, 0.8 * planned);
 }
 
 }  // namespace
