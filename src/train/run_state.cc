@@ -15,6 +15,7 @@ constexpr Counter kCounters[] = {{"step", &RunState::step},
                                  {"tokens", &RunState::tokens},
                                  {"skipped", &RunState::skipped},
                                  {"consecutive_skips", &RunState::consecutive_skips},
+                                 {"micro_batch_size", &RunState::micro_batch_size},
                                  {"total_steps", &RunState::total_steps}};
 
 }  // namespace

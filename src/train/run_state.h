@@ -16,8 +16,9 @@ struct RunState {
   int64_t skipped = 0;
   int64_t consecutive_skips = 0;
   double loss_scale = 1;
-  Cursor cursor;            // behind the last step
-  int64_t total_steps = 0;  // of the schedule: a resumed schedule keeps its length
+  Cursor cursor;                 // behind the last step
+  int64_t micro_batch_size = 0;  // kept when the configuration leaves it open: another one rounds otherwise
+  int64_t total_steps = 0;       // of the schedule: a resumed schedule keeps its length
 
   std::string to_json() const;
   // ErrorKind::input that names `source_name` and the key.

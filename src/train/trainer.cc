@@ -65,8 +65,10 @@ class Run {
     for (const std::string& text : unusual_choices(config_)) log_warning("{}", text);
     INGOT_TRY(write_file_atomic(output() / "config.yaml", to_yaml(config_)));
     INGOT_TRY(set_up());
+    INGOT_ASSIGN(std::optional<Checkpoint> checkpoint, checkpoint_to_resume());
+    if (checkpoint) INGOT_TRY(read_state(*checkpoint));
     INGOT_TRY(make_programs());
-    INGOT_TRY(resume_or_start());
+    INGOT_TRY(resume_or_start(checkpoint));
     INGOT_TRY(open_outputs());
     return {};
   }
@@ -84,10 +86,22 @@ class Run {
   }
 
   Status make_programs() {
-    INGOT_ASSIGN(micro_batch_, choose_micro_batch(config_, setup_->model, pool_.threads()));
+    const int64_t saved = state_.micro_batch_size;
+    const bool keeps =
+        !config_.training.micro_batch_size && saved > 0 && config_.training.global_batch_size % saved == 0;
+    if (keeps) {
+      micro_batch_ = saved;
+    } else {
+      INGOT_ASSIGN(micro_batch_, choose_micro_batch(config_, setup_->model, pool_.threads()));
+    }
+    state_.micro_batch_size = micro_batch_;
     INGOT_ASSIGN(programs_, TrainingPrograms::create(setup_->model, program_settings(config_, micro_batch_), pool_));
     for (const std::string& text : programs_->warnings()) log_warning("{}", text);
-    state_.total_steps = total_steps(config_, setup_->sequences_per_epoch);
+    const int64_t planned_steps = total_steps(config_, setup_->sequences_per_epoch);
+    if (state_.total_steps != 0 && state_.total_steps != planned_steps)
+      log_warning("the run was {} steps long, the configuration now says {}; the schedule is that of the new length",
+                  state_.total_steps, planned_steps);
+    state_.total_steps = planned_steps;
     peak_gflops_ = kernels::fp32_peak_gflops(pool_);
     const MemoryEstimate memory = programs_->memory();
     log_info("{} parameters, {} steps of {} sequences of {} tokens in micro-batches of {}, {} threads, {} MB of memory",
@@ -96,8 +110,7 @@ class Run {
     return {};
   }
 
-  Status resume_or_start() {
-    INGOT_ASSIGN(std::optional<Checkpoint> checkpoint, checkpoint_to_resume());
+  Status resume_or_start(const std::optional<Checkpoint>& checkpoint) {
     if (checkpoint) {
       INGOT_TRY(load_checkpoint(*checkpoint));
     } else if (config_.model.path && config_.model.init.value_or(ModelInit::pretrained) == ModelInit::pretrained &&
@@ -138,14 +151,13 @@ class Run {
     return std::optional(std::move(checkpoint));
   }
 
-  Status load_checkpoint(const Checkpoint& checkpoint) {
-    const int64_t planned_steps = state_.total_steps;
+  Status read_state(const Checkpoint& checkpoint) {
     INGOT_ASSIGN(const std::string text, checkpoint.read_file("state.json"));
     INGOT_ASSIGN(state_, RunState::parse(text, (checkpoint.path() / "state.json").string()));
-    if (state_.total_steps != planned_steps)
-      log_warning("the run was {} steps long, the configuration now says {}; the schedule is that of the new length",
-                  state_.total_steps, planned_steps);
-    state_.total_steps = planned_steps;
+    return {};
+  }
+
+  Status load_checkpoint(const Checkpoint& checkpoint) {
     for (const ParameterSpec& parameter : setup_->model.parameters())
       INGOT_TRY(checkpoint.read_tensor(parameter.name, "weight", programs_->arena().variable(parameter.name)));
     for (const TrainedParameter& parameter : programs_->trained()) {
