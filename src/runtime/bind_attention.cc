@@ -101,10 +101,7 @@ KernelResult bind_cache_write(const NodeView& node) {
   return make_kernel([cache, fresh](const RunArguments& args) {
     const int64_t heads = cache[1], capacity = cache[2], dim = cache[3], tokens = fresh[1], elements = cache.elements();
     float* out = args.out(0);
-    if (args.in(0) != out)
-      for_ranges(args, elements, 65536, [&](int64_t begin, int64_t end, int) {
-        std::copy(args.in(0) + begin, args.in(0) + end, out + begin);
-      });
+    bring_to_output(args, args.in(0), out, elements);
     const auto* start = args.in<int32_t>(2);
     for_ranges(args, fresh[0] * heads, rows_a_tile(tokens * dim), [&](int64_t begin, int64_t end, int) {
       for (int64_t unit = begin; unit < end; ++unit) {

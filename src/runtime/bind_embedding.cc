@@ -27,14 +27,11 @@ KernelResult bind_embedding_grad(const NodeView& node) {
   const bool accumulate = attributes.accumulate;
   return make_kernel([table, rows, elements, accumulate](const RunArguments& args) {
     float* out = args.out(0);
-    const float* before = accumulate ? args.in(2) : nullptr;
-    if (before != out)
-      for_ranges(args, elements, 65536, [&](int64_t begin, int64_t end, int) {
-        if (before == nullptr)
-          std::fill(out + begin, out + end, 0.0f);
-        else
-          std::copy(before + begin, before + end, out + begin);
-      });
+    if (accumulate)
+      bring_to_output(args, args.in(2), out, elements);
+    else
+      for_ranges(args, elements, 65536,
+                 [&](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, 0.0f); });
     const kernels::EmbeddingGrad call{
         .shape = table, .ids = args.in<int32_t>(0), .n = rows, .dy = args.in(1), .d_table = out};
     for_ranges(args, table.width, kernels::kEmbeddingGradColumns,

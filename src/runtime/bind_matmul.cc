@@ -93,10 +93,7 @@ KernelResult bind_matmul_add(const NodeView& node) {
                 elements = node.output(0).shape.elements();
   return make_kernel(
       [product = std::move(product), elements](const RunArguments& args) {
-        if (args.in(0) != args.out(0))
-          for_ranges(args, elements, 65536, [&](int64_t begin, int64_t end, int) {
-            std::copy(args.in(0) + begin, args.in(0) + end, args.out(0) + begin);
-          });
+        bring_to_output(args, args.in(0), args.out(0), elements);
         product.run(args, args.in(1), args.in(2), args.out(0), kNothingAfter);
       },
       temporary, scratch);

@@ -44,13 +44,11 @@ KernelResult bind_adamw(const NodeView& node) {
     step.bias_correction2 = control[2];
     step.grad_scale = clip[0];
     const bool skip = clip[1] != 0;
+    for (size_t i = 0; i < 3; ++i) bring_to_output(args, args.in(kState[i]), args.out(i), elements);
+    if (skip) return;
     for_ranges(args, elements, 65536, [&](int64_t begin, int64_t end, int) {
-      for (size_t i = 0; i < 3; ++i)
-        if (args.in(kState[i]) != args.out(i))
-          std::copy(args.in(kState[i]) + begin, args.in(kState[i]) + end, args.out(i) + begin);
-      if (!skip)
-        kernels::adamw(step, args.out(0) + begin, args.in(1) + begin, args.out(1) + begin, args.out(2) + begin,
-                       end - begin);
+      kernels::adamw(step, args.out(0) + begin, args.in(1) + begin, args.out(1) + begin, args.out(2) + begin,
+                     end - begin);
     });
   });
 }

@@ -2,6 +2,7 @@
 // shapes, dtypes and attributes alone; everything that costs time or memory to prepare is prepared then.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -95,6 +96,14 @@ template <class F>
 void for_ranges(const RunArguments& args, int64_t items, int64_t grain, const F& body) {
   args.pool.run((items + grain - 1) / grain,
                 [&](int64_t tile, int thread) { body(tile * grain, std::min(items, (tile + 1) * grain), thread); });
+}
+
+// An op that the plan lets run in place works on its output; where the plan did not put both in one place, the input's
+// content is brought there first.
+inline void bring_to_output(const RunArguments& args, const float* input, float* output, int64_t elements) {
+  if (input == output) return;
+  for_ranges(args, elements, 65536,
+             [&](int64_t begin, int64_t end, int) { std::copy(input + begin, input + end, output + begin); });
 }
 
 // Rows a tile such that a tile holds about `elements` elements, and at least one row.
