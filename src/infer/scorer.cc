@@ -1,22 +1,18 @@
 #include "infer/scorer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numbers>
 
 #include "optim/step_graph.h"
 #include "train/model_directory.h"
+#include "train/programs.h"
 
 namespace ingot {
 namespace {
 
 // Rows of a batch are as many as make about so many tokens: short windows alone would not fill the machine.
 constexpr int64_t kBatchTokens = 512;
-
-ConstTensorView view_of(const std::vector<int32_t>& values, const Shape& shape) {
-  return {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape};
-}
 
 Result<ScoringOptions> resolve(const Model& model, ScoringOptions options) {
   const int64_t context = model.config().max_position_embeddings;
@@ -115,15 +111,7 @@ Result<const Program*> Scorer::program(int64_t tokens) {
 Result<double> Scorer::loss(const Batch& batch, float loss_scale) {
   INGOT_CHECK(batch.rows == rows_, "a batch of {} rows for a scorer of {}", batch.rows, rows_);
   INGOT_ASSIGN(const Program* evaluation, program(batch.sequence_length));
-  const Shape shape{batch.rows, batch.sequence_length};
-  const std::array<ProgramInput, 5> inputs{
-      {{"ids", view_of(batch.ids, shape)},
-       {"positions", view_of(batch.positions, shape)},
-       {"first_visible", view_of(batch.segment_start, shape)},
-       {"targets", view_of(batch.targets, shape)},
-       {"loss_scale", {reinterpret_cast<const std::byte*>(&loss_scale), DType::f32, {}}}}};
-  INGOT_TRY(evaluation->run(*arena_, pool_, inputs, {.batch = batch.rows}));
-  return static_cast<double>(*evaluation->output(*arena_, "loss").as<float>());
+  return run_loss_program(*evaluation, *arena_, pool_, batch, loss_scale, {.batch = batch.rows});
 }
 
 Result<EvaluationResult> score_documents(const LoadedModel& model, const std::vector<std::string>& documents,

@@ -15,6 +15,19 @@ ConstTensorView view_of(const std::vector<int32_t>& values, const Shape& shape) 
 
 }  // namespace
 
+Result<double> run_loss_program(const Program& program, const Arena& arena, const ThreadPool& pool, const Batch& batch,
+                                float loss_scale, const RandomState& random, const NodeObserver* observer) {
+  const Shape shape{batch.rows, batch.sequence_length};
+  const std::array<ProgramInput, 5> inputs{
+      {{"ids", view_of(batch.ids, shape)},
+       {"positions", view_of(batch.positions, shape)},
+       {"first_visible", view_of(batch.segment_start, shape)},
+       {"targets", view_of(batch.targets, shape)},
+       {"loss_scale", {reinterpret_cast<const std::byte*>(&loss_scale), DType::f32, {}}}}};
+  INGOT_TRY(program.run(arena, pool, inputs, random, observer));
+  return static_cast<double>(*program.output(arena, "loss").as<float>());
+}
+
 Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan(const Model& model, const ProgramSettings& settings,
                                                                  const ThreadPool& pool) {
   std::unique_ptr<TrainingPrograms> programs(new TrainingPrograms(model, settings, pool));
@@ -141,28 +154,15 @@ Result<const Program*> TrainingPrograms::evaluation_program(int64_t rows, int64_
   return program(Kind::evaluation, rows, tokens);
 }
 
-Result<double> TrainingPrograms::run_batch(const Program& program, const Batch& batch, float loss_scale,
-                                           const RandomState& random, const NodeObserver* observer) {
-  const Shape shape{batch.rows, batch.sequence_length};
-  const std::array<ProgramInput, 5> inputs{
-      {{"ids", view_of(batch.ids, shape)},
-       {"positions", view_of(batch.positions, shape)},
-       {"first_visible", view_of(batch.segment_start, shape)},
-       {"targets", view_of(batch.targets, shape)},
-       {"loss_scale", {reinterpret_cast<const std::byte*>(&loss_scale), DType::f32, {}}}}};
-  INGOT_TRY(program.run(*arena_, pool_, inputs, random, observer));
-  return static_cast<double>(*program.output(*arena_, "loss").as<float>());
-}
-
 Result<double> TrainingPrograms::micro_step(const Batch& batch, float loss_scale, bool accumulate,
                                             const RandomState& random, const NodeObserver* observer) {
   INGOT_ASSIGN(const Program* step, micro_step_program(batch.rows, batch.sequence_length, accumulate));
-  return run_batch(*step, batch, loss_scale, random, observer);
+  return run_loss_program(*step, *arena_, pool_, batch, loss_scale, random, observer);
 }
 
 Result<double> TrainingPrograms::evaluate(const Batch& batch, float loss_scale) {
   INGOT_ASSIGN(const Program* evaluation, evaluation_program(batch.rows, batch.sequence_length));
-  return run_batch(*evaluation, batch, loss_scale, {.batch = batch.rows}, nullptr);
+  return run_loss_program(*evaluation, *arena_, pool_, batch, loss_scale, {.batch = batch.rows});
 }
 
 Result<UpdateResult> TrainingPrograms::update(double learning_rate, int64_t t, const NodeObserver* observer) {

@@ -37,6 +37,10 @@ struct UpdateResult {
   bool skipped = false;  // a gradient was not finite, nothing changed
 };
 
+// Runs a program of step_graph.h (a micro-step or an evaluation) on a batch of its shape and gives its output "loss".
+Result<double> run_loss_program(const Program& program, const Arena& arena, const ThreadPool& pool, const Batch& batch,
+                                float loss_scale, const RandomState& random, const NodeObserver* observer = nullptr);
+
 // Not thread-safe. Owns the arena: weights under their Hugging Face names, gradients, optimizer moments.
 class TrainingPrograms {
  public:
@@ -88,8 +92,6 @@ class TrainingPrograms {
   Result<Graph> graph_of(Kind kind, int64_t rows, int64_t tokens);
   Result<const Program*> program(Kind kind, int64_t rows, int64_t tokens);
   Result<const Program*> keep(Kind kind, int64_t rows, int64_t tokens, Graph graph);
-  Result<double> run_batch(const Program& program, const Batch& batch, float loss_scale, const RandomState& random,
-                           const NodeObserver* observer);
 
   const Model& model_;
   ProgramSettings settings_;
