@@ -212,6 +212,23 @@ Status remove_all(const fs::path& path) {
   return {};
 }
 
+Status publish_directory(const fs::path& fresh, const fs::path& place, const fs::path& aside) {
+  if (::rename(fresh.c_str(), place.c_str()) == 0) return sync_directory(place.parent_path());
+  if (errno != ENOTEMPTY && errno != EEXIST)
+    return failed_error("cannot rename {} to {}: {}", fresh.string(), place.string(), std::strerror(errno));
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
+    INGOT_TRY(sync_directory(place.parent_path()));
+    INGOT_TRY(rename_durably(fresh, aside));
+  } else {
+    INGOT_TRY(rename_durably(place, aside));
+    if (Status moved = rename_durably(fresh, place); !moved.ok()) {
+      INGOT_TRY(rename_durably(aside, place));
+      return moved;
+    }
+  }
+  return remove_all(aside);
+}
+
 Result<uint64_t> free_disk_bytes(const fs::path& path) {
   std::error_code error;
   fs::path at = fs::absolute(path, error);

@@ -72,6 +72,10 @@ Status create_directories(const fs::path& path);
 // Renames a file or directory and makes the rename durable.
 Status rename_durably(const fs::path& from, const fs::path& to);
 Status remove_all(const fs::path& path);
+// Moves a complete directory to its place, durably. Where a directory that is not empty stands there the two change
+// places in one step (or, on a file system that cannot, the old one makes room first), and the old one is removed by
+// way of `aside`, a name beside it that must be free.
+Status publish_directory(const fs::path& fresh, const fs::path& place, const fs::path& aside);
 Result<uint64_t> free_disk_bytes(const fs::path& path);  // of the file system that holds the nearest existing parent
 
 }  // namespace ingot

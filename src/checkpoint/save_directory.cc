@@ -1,12 +1,8 @@
 #include "checkpoint/save_directory.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <map>
 
 #include "base/log.h"
@@ -90,26 +86,6 @@ Result<uint64_t> write_files(const fs::path& directory, const Snapshot& snapshot
   return bytes + text.size();
 }
 
-// Moves a complete save to its final name. Where that name is taken the two change places in one step (or, on a file
-// system that cannot, the old one makes room first), and the old one is removed.
-Status publish(const fs::path& partial, const fs::path& final_path) {
-  if (::rename(partial.c_str(), final_path.c_str()) == 0) return sync_directory(final_path.parent_path());
-  if (errno != ENOTEMPTY && errno != EEXIST)
-    return failed_error("cannot rename {} to {}: {}", partial.string(), final_path.string(), std::strerror(errno));
-  const fs::path old = with_suffix(final_path, "old");
-  if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) == 0) {
-    INGOT_TRY(sync_directory(final_path.parent_path()));
-    INGOT_TRY(rename_durably(partial, old));
-  } else {
-    INGOT_TRY(rename_durably(final_path, old));
-    if (Status moved = rename_durably(partial, final_path); !moved.ok()) {
-      INGOT_TRY(rename_durably(old, final_path));
-      return moved;
-    }
-  }
-  return ingot::remove_all(old);
-}
-
 }  // namespace
 
 Result<uint64_t> save_directory(const fs::path& directory, const Snapshot& snapshot) {
@@ -123,7 +99,7 @@ Result<uint64_t> save_directory(const fs::path& directory, const Snapshot& snaps
   INGOT_TRY(ingot::create_directories(partial));
   PartialDirectory guard(partial);
   INGOT_ASSIGN(const uint64_t bytes, write_files(partial, snapshot));
-  INGOT_TRY(publish(partial, final_path));
+  INGOT_TRY(publish_directory(partial, final_path, with_suffix(final_path, "old")));
   guard.release();
   return bytes;
 }

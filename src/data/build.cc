@@ -193,12 +193,9 @@ Status check_replaceable(const fs::path& directory) {
 
 Status publish(TemporaryDirectory& built, const fs::path& directory) {
   INGOT_TRY(sync_directory(built.path()));
-  const fs::path old = beside(directory, kReplaced);
-  const bool replaces = ShardSet::is_shard_directory(directory);
-  if (replaces) INGOT_TRY(rename_durably(directory, old));
-  INGOT_TRY(rename_durably(built.path(), directory));
+  INGOT_TRY(publish_directory(built.path(), directory, beside(directory, kReplaced)));
   built.release();
-  return replaces ? ingot::remove_all(old) : Status();
+  return {};
 }
 
 // What the shards depend on.

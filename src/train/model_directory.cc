@@ -43,18 +43,6 @@ std::string config_json(const Model& model, const Tokenizer* tokenizer) {
   return json.dump(2) + "\n";
 }
 
-// Puts a complete directory in the place of one that may be there. A reader finds the old one, the new one, or (between
-// two renames) none.
-Status replace_directory(const fs::path& fresh, const fs::path& place) {
-  if (!fs::exists(place)) return rename_durably(fresh, place);
-  fs::path old = place;
-  old += ".old";
-  INGOT_TRY(ingot::remove_all(old));
-  INGOT_TRY(rename_durably(place, old));
-  INGOT_TRY(rename_durably(fresh, place));
-  return ingot::remove_all(old);
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> model_files(const Model& model, const Tokenizer* tokenizer) {
@@ -69,16 +57,17 @@ std::vector<std::pair<std::string, std::string>> model_files(const Model& model,
 
 Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer,
                              const Arena& arena) {
-  fs::path fresh = directory;
+  fs::path fresh = directory, old = directory;
   fresh += ".tmp";
-  INGOT_TRY(ingot::remove_all(fresh));
+  old += ".old";
+  for (const fs::path& left_over : {fresh, old}) INGOT_TRY(ingot::remove_all(left_over));
   INGOT_TRY(ingot::create_directories(fresh));
   for (const auto& [name, content] : model_files(model, tokenizer)) INGOT_TRY(write_file_atomic(fresh / name, content));
   std::vector<NamedTensor> tensors;
   for (const ParameterSpec& parameter : model.parameters())
     tensors.push_back({parameter.name, arena.variable(parameter.name)});
   INGOT_TRY(write_model(fresh, std::move(tensors)));
-  return replace_directory(fresh, directory);
+  return publish_directory(fresh, directory, old);
 }
 
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {
