@@ -54,6 +54,7 @@ class Run {
   }
 
  private:
+  const Tokenizer* tokenizer() const { return setup_->tokenizer ? &*setup_->tokenizer : nullptr; }
   fs::path output() const { return config_.output_dir; }
 
   Status prepare() {
@@ -185,6 +186,9 @@ class Run {
       INGOT_ASSIGN(EventWriter events, EventWriter::create(output(), state_.step));
       events_ = std::make_unique<EventWriter>(std::move(events));
     }
+    for (auto& [name, content] : model_files(setup_->model, tokenizer()))
+      checkpoint_files_.push_back({name, std::move(content)});
+    checkpoint_files_.push_back({"config.yaml", to_yaml(config_)});
     const Snapshot snapshot = make_snapshot();
     INGOT_TRY(check_disk_space(output() / "checkpoints", checkpoint_bytes(snapshot),
                                static_cast<int>(config_.checkpoint.keep)));
@@ -369,10 +373,7 @@ class Run {
     snapshot.step = state_.step;
     snapshot.layout = R"({"data":1,"tensor":1,"pipeline":1,"context":1})";
     snapshot.state = state_.to_json();
-    const Tokenizer* tokenizer = setup_->tokenizer ? &*setup_->tokenizer : nullptr;
-    for (auto& [name, content] : model_files(setup_->model, tokenizer))
-      snapshot.files.push_back({name, std::move(content)});
-    snapshot.files.push_back({"config.yaml", to_yaml(config_)});
+    snapshot.files = checkpoint_files_;
     const Arena& arena = programs_->arena();
     for (const ParameterSpec& parameter : setup_->model.parameters())
       snapshot.pieces.push_back(whole_piece(parameter.name, "weight", arena.variable(parameter.name)));
@@ -397,8 +398,7 @@ class Run {
                             state_.step, saved.error().message);
       return {};
     }
-    const Tokenizer* tokenizer = setup_->tokenizer ? &*setup_->tokenizer : nullptr;
-    return write_model_directory(output() / "model", setup_->model, tokenizer, programs_->arena());
+    return write_model_directory(output() / "model", setup_->model, tokenizer(), programs_->arena());
   }
 
   const RunConfig& config_;
@@ -416,6 +416,7 @@ class Run {
   std::unique_ptr<EvaluationWriter> evaluations_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<CheckpointWriter> writer_;
+  std::vector<SavedFile> checkpoint_files_;  // those that are the same in every checkpoint of the run
   std::unique_ptr<Progress> progress_;
   Clock::time_point last_save_;
   double last_speed_ = 0;
