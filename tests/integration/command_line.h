@@ -1,12 +1,15 @@
 // Runs the program as a user does. For tests.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -70,6 +73,25 @@ inline Outcome run_ingot(const std::vector<std::string>& arguments) {
   ::waitpid(child, &status, 0);
   if (WIFEXITED(status)) outcome.status = WEXITSTATUS(status);
   return outcome;
+}
+
+// Runs `ingot VERB --json …` on one thread unless the arguments say otherwise, which must succeed, and gives its
+// object.
+inline nlohmann::json json_of(const std::string& verb, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {verb, "--json"});
+  if (std::ranges::count(arguments, "--threads") == 0) arguments.insert(arguments.end(), {"--threads", "1"});
+  const Outcome outcome = run_ingot(arguments);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+// The program must end with `status`, nothing on stdout, and a message that has all the parts.
+inline void expect_error(const std::vector<std::string>& arguments, int status, const std::vector<std::string>& parts) {
+  const Outcome outcome = run_ingot(arguments);
+  EXPECT_EQ(outcome.status, status) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  for (const std::string& part : parts)
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in: " << outcome.err;
 }
 
 // A directory of its own, removed with all its content at the end.

@@ -15,19 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 Json evaluated(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"eval", "--json"});
-  if (std::ranges::count(arguments, "--threads") == 0) arguments.insert(arguments.end(), {"--threads", "1"});
-  const Outcome outcome = run_ingot(arguments);
-  EXPECT_EQ(outcome.status, 0) << outcome.err;
-  return Json::parse(outcome.out, nullptr, false);
-}
-
-void expect_error(const std::vector<std::string>& arguments, int status, const std::vector<std::string>& parts) {
-  const Outcome outcome = run_ingot(arguments);
-  EXPECT_EQ(outcome.status, status) << outcome.err;
-  EXPECT_EQ(outcome.out, "");
-  for (const std::string& part : parts)
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in: " << outcome.err;
+  return json_of("eval", std::move(arguments));
 }
 
 class Eval : public ::testing::Test {

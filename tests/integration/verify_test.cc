@@ -29,20 +29,12 @@ std::string reference_of(const std::string& name) {
 // A directory of the test's own with the stored model in it, gone with the object.
 class Copy {
  public:
-  explicit Copy(const std::string& name) {
-    std::string pattern = (fs::temp_directory_path() / "ingot-verify-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no temporary directory");
-    path_ = pattern;
-    fs::copy(stored(name), path_, fs::copy_options::recursive);
-  }
-  ~Copy() { fs::remove_all(path_); }
-  Copy(const Copy&) = delete;
-  Copy& operator=(const Copy&) = delete;
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  std::string text() const { return path_.string(); }
+  explicit Copy(const std::string& name) { fs::copy(stored(name), scratch_.path(), fs::copy_options::recursive); }
+  fs::path operator/(const std::string& name) const { return scratch_.path() / name; }
+  std::string text() const { return scratch_.path().string(); }
 
  private:
-  fs::path path_;
+  ScratchDirectory scratch_;
 };
 
 // Adds `delta` to the float at `index` of a tensor of a safetensors file, in place.
