@@ -1,48 +1,22 @@
 #include "ops/residual_rms_norm.h"
 
-#include "ops/dropout.h"
-#include "ops/interpret.h"
+#include "ops/residual_norm.h"
 #include "ops/rms_norm.h"
 
 namespace ingot {
 namespace {
 
-RmsNormAttributes norm_of(const ResidualRmsNormAttributes& a) {
-  return {a.eps, a.has_weight};
-}
-
-// rms_norm's inputs: the sum in place of x and delta, then weight.
-template <class T>
-std::vector<T> norm_inputs(const T& sum, std::span<const T> inputs) {
-  std::vector<T> result{sum};
-  result.insert(result.end(), inputs.begin() + 2, inputs.end());
-  return result;
+ResidualNorm parts_of(const Attributes& attributes) {
+  const auto& a = attributes.as<ResidualRmsNormAttributes>();
+  return {kRmsNorm, RmsNormAttributes{a.eps, a.has_weight}, a.dropout, a.stream};
 }
 
 Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& attributes) {
-  const auto& a = attributes.as<ResidualRmsNormAttributes>();
-  if (inputs.size() < 2 || !(inputs[0] == inputs[1])) return failed_error("expected x and delta of one type");
-  if (!(a.dropout >= 0 && a.dropout < 1)) return failed_error("dropout {}, expected within [0, 1)", a.dropout);
-  INGOT_ASSIGN(std::vector<Type> types, kRmsNorm.infer(norm_inputs(inputs[0], inputs), norm_of(a)));
-  types.insert(types.begin(), inputs[0]);
-  return types;
+  return infer_residual_norm(parts_of(attributes), inputs);
 }
 
 void evaluate(const EvalContext& context) {
-  const auto& a = context.node.attributes.as<ResidualRmsNormAttributes>();
-  std::vector<Type> types;
-  std::vector<RefTensor> inputs;
-  for (size_t i = 0; i < context.inputs.size(); ++i) {
-    types.push_back(context.graph.type(context.node.inputs[i]));
-    inputs.push_back(*context.inputs[i]);
-  }
-  RefTensor sum = evaluate_op(kDropout, DropoutAttributes{a.dropout, a.stream}, std::span(types).subspan(1, 1),
-                              std::span(inputs).subspan(1, 1), context.random)[0];
-  for (size_t i = 0; i < sum.data.size(); ++i) sum.data[i] += inputs[0].data[i];
-  auto normed = evaluate_op(kRmsNorm, norm_of(a), norm_inputs<Type>(types[0], types),
-                            norm_inputs<RefTensor>(sum, inputs), context.random);
-  context.outputs[0].data = std::move(sum.data);
-  for (size_t i = 0; i < normed.size(); ++i) context.outputs[i + 1].data = std::move(normed[i].data);
+  evaluate_residual_norm(parts_of(context.node.attributes), context);
 }
 
 std::vector<OpExample> examples() {
