@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The unit tests of the folders that read files and text, under the address and undefined-behaviour sanitizers; those with
-# threads of their own under the thread sanitizer.
+# The unit tests of the folders that read files and text, under the address and undefined-behaviour sanitizers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cmake --preset asan > /dev/null
