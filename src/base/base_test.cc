@@ -97,6 +97,22 @@ TEST(ThreadPool, RunsEveryTileOnce) {
   }
 }
 
+// Half of the smallest normal number, computed at run time.
+float denormal() {
+  volatile float smallest = std::numeric_limits<float>::min();
+  return smallest / 2;
+}
+
+TEST(ThreadPool, ComputesWithoutDenormalsAndOnlyThere) {
+  ASSERT_GT(denormal(), 0.0f);
+  for (int threads : {1, 2, 5}) {
+    std::vector<float> results(64, 1.0f);
+    ThreadPool(threads).run(64, [&](int64_t tile, int) { results[static_cast<size_t>(tile)] = denormal(); });
+    for (const float result : results) EXPECT_EQ(result, 0.0f);
+    EXPECT_GT(denormal(), 0.0f) << "the caller's arithmetic has changed";
+  }
+}
+
 TEST(ThreadPool, RethrowsWhatATileThrows) {
   EXPECT_THROW(ThreadPool(2).run(8, [](int64_t tile, int) { INGOT_CHECK(tile != 5, "tile {}", tile); }), BugError);
 }

@@ -226,7 +226,7 @@ Status publish_directory(const fs::path& fresh, const fs::path& place, const fs:
       return moved;
     }
   }
-  return remove_all(aside);
+  return ingot::remove_all(aside);
 }
 
 Result<uint64_t> free_disk_bytes(const fs::path& path) {

@@ -38,6 +38,7 @@ class ThreadPool {
   int threads() const { return threads_; }
   // Calls body(tile, thread) once for each tile in [0, tiles), thread in [0, threads()); returns when all are done.
   // Not reentrant: body must not call run. An exception thrown by a body is rethrown here after all tiles ended.
+  // Bodies compute with denormals flushed to zero (flush_denormals.h), on every thread alike.
   void run(int64_t tiles, FunctionRef<void(int64_t tile, int thread)> body) const;
 
  private:
