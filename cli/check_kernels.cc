@@ -15,7 +15,7 @@ namespace ingot::cli {
 namespace {
 
 constexpr double kTolerance = 1e-4;
-constexpr uint64_t kSeed = 5;
+constexpr uint64_t kCheckSeed = 5;
 constexpr double kRate = 1e-2;
 constexpr int64_t kRows = 2, kTokens = 11, kVocabulary = 53;
 
@@ -37,7 +37,7 @@ Batch tiny_batch() {
     const RowView view = batch.row(row);
     for (size_t t = 0; t < view.ids.size(); ++t)
       view.ids[t] = static_cast<int32_t>(
-          bounded_at(stream_key(kSeed, "check.tokens"), static_cast<uint64_t>(row * kTokens) + t, kVocabulary));
+          bounded_at(stream_key(kCheckSeed, "check.tokens"), static_cast<uint64_t>(row * kTokens) + t, kVocabulary));
     fill_as_one_document(view);
   }
   batch.counted = kRows * (kTokens - 1);
@@ -117,12 +117,12 @@ Result<KernelCheck> check_path(const std::string& isa, const TinyModel& tiny, co
   settings.dropout = false;
   INGOT_ASSIGN(const auto programs, TrainingPrograms::create(model, settings, pool));
   const Arena& arena = programs->arena();
-  initialize_weights(model, kSeed, arena, pool);
+  initialize_weights(model, kCheckSeed, arena, pool);
   const Batch batch = tiny_batch();
   INGOT_ASSIGN(const Tensors step, reference_step(model, batch, arena));
 
   Comparison comparison(isa, tiny.name);
-  INGOT_ASSIGN(const double loss, programs->micro_step(batch, scale_of(batch), false, {kSeed, 1, 0, kRows}));
+  INGOT_ASSIGN(const double loss, programs->micro_step(batch, scale_of(batch), false, {kCheckSeed, 1, 0, kRows}));
   comparison.compare("loss", step.at("loss"), {{}, {loss}});
   for (const TrainedParameter& parameter : programs->trained()) {
     const std::string name = gradient_name(parameter.name);

@@ -17,7 +17,7 @@
 namespace ingot::cli {
 namespace {
 
-struct TrainFlags {
+struct BenchTrainFlags {
   std::string model;
   BenchTrainOptions options;
   std::string precision = "fp32", recompute = "none";
@@ -49,7 +49,7 @@ void print_table(const BenchTrainResult& r) {
   for (const auto& [ms, op] : ops) std::cout << fmt::format("  {:26} {:9.2f} ms {:5.1f}%\n", op, ms, 100 * ms / total);
 }
 
-Status run_train(const TrainFlags& flags) {
+Status run_train(const BenchTrainFlags& flags) {
   if (flags.precision != "fp32")
     return usage_error("--precision {}: this version computes in fp32 only", flags.precision);
   if (flags.recompute != "none")
@@ -207,7 +207,7 @@ void add_tokenizer_bench(CLI::App& verb, Command& command) {
 }
 
 void add_train_bench(CLI::App& verb, Command& command) {
-  auto flags = std::make_shared<TrainFlags>();
+  auto flags = std::make_shared<BenchTrainFlags>();
   CLI::App* train =
       verb.add_subcommand("train", "A whole training step, AdamW and clipping included, on random tokens");
   train->footer("Example: ingot bench train --model gpt2-124m --batch 1 --seq 1024 --steps 5");

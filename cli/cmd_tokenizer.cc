@@ -236,7 +236,7 @@ Status info(const InfoFlags& flags) {
 
 // --- train ---
 
-struct TrainFlags {
+struct TokenizerTrainFlags {
   std::vector<std::string> inputs, special_tokens{"<|endoftext|>"};
   int64_t vocab_size = 0;
   std::string out, text_key = "text";
@@ -291,7 +291,7 @@ Status add_lines(std::string_view text, const std::string& path, const std::stri
   return {};
 }
 
-Result<Corpus> read_corpus(const TrainFlags& flags) {
+Result<Corpus> read_corpus(const TokenizerTrainFlags& flags) {
   Corpus corpus;
   for (const std::string& path : flags.inputs) {
     INGOT_ASSIGN(MappedFile file, MappedFile::open(path));
@@ -306,7 +306,7 @@ Result<Corpus> read_corpus(const TrainFlags& flags) {
   return corpus;
 }
 
-Status train(const TrainFlags& flags) {
+Status train(const TokenizerTrainFlags& flags) {
   const auto start = Clock::now();
   INGOT_ASSIGN(const Corpus corpus, read_corpus(flags));
   const ThreadPool pool(default_threads(flags.threads));
@@ -376,7 +376,7 @@ void add_info_verb(CLI::App& parent, Command& command) {
 }
 
 void add_train_verb(CLI::App& parent, Command& command) {
-  auto flags = std::make_shared<TrainFlags>();
+  auto flags = std::make_shared<TokenizerTrainFlags>();
   CLI::App* verb = parent.add_subcommand("train", "train a byte-level BPE on text");
   verb->add_option("--input", flags->inputs, "text files; of a .jsonl each line is a document")->required();
   verb->add_option("--vocab-size", flags->vocab_size, "tokens, the 256 bytes and the special ones included")

@@ -19,14 +19,27 @@ endif()
 # One precompiled header for all libraries and one for all tests: what nearly every file includes anyway.
 set(INGOT_COMMON_HEADERS <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <span> <string>
                          <string_view> <variant> <vector> <fmt/format.h>)
-set(INGOT_TEST_HEADERS ${INGOT_COMMON_HEADERS} <filesystem> <gtest/gtest.h>)
+set(INGOT_TEST_HEADERS ${INGOT_COMMON_HEADERS} <filesystem> <gtest/gtest.h> <nlohmann/json.hpp>)
 
-# Settings that every test program shares; the first one makes the header that the others reuse.
+# Precompiles a list of headers once: the first target that asks makes the file, the others take it.
+function(ingot_precompiled target headers)
+  get_property(first GLOBAL PROPERTY ${headers}_TARGET)
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+    return()
+  endif()
+  target_precompile_headers(${target} PRIVATE ${${headers}})
+  set_property(GLOBAL PROPERTY ${headers}_TARGET ${target})
+endfunction()
+
+# Settings that every test program shares; the first one makes the precompiled header that the others reuse.
 function(ingot_test_program target)
   target_link_libraries(${target} PRIVATE ingot_flags GTest::gtest_main fmt::fmt OpenMP::OpenMP_CXX)
   target_compile_definitions(${target} PRIVATE INGOT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-  target_precompile_headers(${target} PRIVATE ${INGOT_TEST_HEADERS})
+  ingot_precompiled(${target} INGOT_TEST_HEADERS)
+  # Several files at a time: the templates that they share are then made once.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
 endfunction()
 
 function(ingot_folder name)
@@ -52,7 +65,7 @@ function(ingot_folder name)
                                                   $<INSTALL_INTERFACE:include/ingot>)
   target_link_libraries(ingot_${name} PUBLIC ${deps} ${ARG_LIBS})
   target_link_libraries(ingot_${name} PRIVATE $<BUILD_INTERFACE:ingot_flags>)
-  target_precompile_headers(ingot_${name} PRIVATE ${INGOT_COMMON_HEADERS})
+  ingot_precompiled(ingot_${name} INGOT_COMMON_HEADERS)
   set_property(GLOBAL APPEND PROPERTY INGOT_LIBRARIES ingot_${name})
   install(TARGETS ingot_${name} EXPORT IngotTargets ARCHIVE DESTINATION lib)
   install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION include/ingot/${name} FILES_MATCHING PATTERN "*.h")

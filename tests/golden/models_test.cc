@@ -12,22 +12,12 @@
 #include "models/model.h"
 #include "ops/interpret.h"
 #include "ops/registry.h"
+#include "references.h"
 
 namespace ingot {
 namespace {
 
 using Tensors = std::map<std::string, RefTensor>;
-
-fs::path references() {
-  return fs::path(INGOT_SOURCE_DIR) / "tests" / "golden" / "references";
-}
-
-std::vector<std::string> reference_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(references())) names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
-  return names;
-}
 
 Tensors load(const fs::path& path) {
   Tensors out;
@@ -78,9 +68,9 @@ void expect_close(const std::string& name, const RefTensor& found, const RefTens
     ASSERT_NEAR(found.data[i], expected.data[i], 1e-6 * std::max(largest, 1e-3)) << name << " element " << i;
 }
 
-class Reference : public ::testing::TestWithParam<std::string> {};
+class GoldenModels : public ::testing::TestWithParam<std::string> {};
 
-TEST_P(Reference, AgreesInEveryNumber) {
+TEST_P(GoldenModels, AgreesInEveryNumber) {
   const fs::path directory = references() / GetParam();
   const auto config = read_file(directory / "config.json");
   ASSERT_TRUE(config.ok()) << config.error().message;
@@ -119,7 +109,7 @@ TEST_P(Reference, AgreesInEveryNumber) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Reference, ::testing::ValuesIn(reference_names()), [](const auto& one) {
+INSTANTIATE_TEST_SUITE_P(All, GoldenModels, ::testing::ValuesIn(reference_names()), [](const auto& one) {
   std::string name = one.param;
   std::ranges::replace(name, '-', '_');
   return name;

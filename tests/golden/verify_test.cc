@@ -6,23 +6,13 @@
 
 #include "checkpoint/convert.h"
 #include "checkpoint/safetensors_writer.h"
+#include "references.h"
 #include "train/model_directory.h"
 #include "train/programs.h"
 #include "train/verify.h"
 
 namespace ingot {
 namespace {
-
-fs::path references() {
-  return fs::path(INGOT_SOURCE_DIR) / "tests" / "golden" / "references";
-}
-
-std::vector<std::string> reference_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(references())) names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
-  return names;
-}
 
 Model model_of(const std::string& name) {
   auto model = Model::from_json(read_file(references() / name / "config.json").value(), "config.json");
