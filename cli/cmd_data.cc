@@ -14,6 +14,7 @@
 #include "data/build.h"
 #include "data/describe.h"
 #include "text/tokenizer.h"
+#include "train/setup.h"
 
 namespace ingot::cli {
 namespace {
@@ -107,9 +108,12 @@ Status build(const BuildFlags& flags) {
 
 struct InspectFlags {
   std::string path, tokenizer;
+  std::vector<std::string> overrides;
   int64_t step = 0, batch = 1, sequence_length = 1024, rows = 4, tokens = 64;
   uint64_t seed = 42;
+  int threads = 0;
   bool no_packing = false, no_document_mask = false, no_shuffle = false, verify = false, json = false;
+  std::vector<const CLI::Option*> of_shards;  // options that a run's configuration answers by keys of its own
 };
 
 nlohmann::ordered_json batch_to_json(const Batch& batch, const Tokenizer* tokenizer) {
@@ -132,7 +136,36 @@ nlohmann::ordered_json batch_to_json(const Batch& batch, const Tokenizer* tokeni
           {"counted", batch.counted}, {"text_bytes", batch.text_bytes},           {"batch", std::move(rows)}};
 }
 
-Status inspect_step(const InspectFlags& flags, std::shared_ptr<const ShardSet> set, const Tokenizer* tokenizer) {
+// The micro-batches of one step, as a run with these options makes them.
+Status show_step(const InspectFlags& flags, std::vector<MixturePart> parts, StreamOptions options,
+                 const Tokenizer* tokenizer) {
+  const int64_t number = std::max<int64_t>(1, flags.step);
+  options.prefetch_batches = 0;
+  Cursor start;
+  start.samples = (number - 1) * options.global_batch_size;
+  INGOT_ASSIGN(const std::unique_ptr<BatchStream> stream, BatchStream::create(std::move(parts), options, start));
+  INGOT_ASSIGN(const StepBatches* const step, stream->next());
+  if (flags.json) {
+    nlohmann::ordered_json batches = nlohmann::ordered_json::array();
+    for (const Batch& batch : step->micro) batches.push_back(batch_to_json(batch, tokenizer));
+    print_json({{"step", number},
+                {"sequences_per_epoch", stream->sequences_per_epoch()},
+                {"tokens", step->tokens},
+                {"counted", step->counted},
+                {"text_bytes", step->text_bytes},
+                {"micro_batches", std::move(batches)}});
+    return {};
+  }
+  std::cout << fmt::format("step {} of {} an epoch\n", number, stream->steps_per_epoch());
+  for (size_t i = 0; i < step->micro.size(); ++i) {
+    if (step->micro.size() > 1) std::cout << fmt::format("micro-batch {} of {}\n", i + 1, step->micro.size());
+    std::cout << describe_batch(step->micro[i], tokenizer, {flags.rows, flags.tokens});
+  }
+  return {};
+}
+
+Status inspect_step_of_shards(const InspectFlags& flags, std::shared_ptr<const ShardSet> set,
+                              const Tokenizer* tokenizer) {
   const SequenceOptions sequence_options{flags.sequence_length, !flags.no_packing, !flags.no_document_mask};
   INGOT_ASSIGN(std::shared_ptr<const SequenceSource> sequences,
                make_sequences(Segments::all(std::move(set)), sequence_options));
@@ -141,24 +174,13 @@ Status inspect_step(const InspectFlags& flags, std::shared_ptr<const ShardSet> s
   options.global_batch_size = options.micro_batch_size = flags.batch;
   options.shuffle = !flags.no_shuffle;
   options.seed = flags.seed;
-  options.prefetch_batches = 0;
-  Cursor start;
-  start.samples = (flags.step - 1) * flags.batch;
-  INGOT_ASSIGN(const std::unique_ptr<BatchStream> stream,
-               BatchStream::create({{sequences, std::nullopt}}, options, start));
-  INGOT_ASSIGN(const StepBatches* const step, stream->next());
-  if (!flags.json) {
-    std::cout << fmt::format("step {} of {} an epoch\n", flags.step, stream->steps_per_epoch())
-              << describe_batch(step->micro[0], tokenizer, {flags.rows, flags.tokens});
-    return {};
-  }
-  nlohmann::ordered_json json{{"step", flags.step}, {"sequences_per_epoch", stream->sequences_per_epoch()}};
-  json.update(batch_to_json(step->micro[0], tokenizer));
-  print_json(json);
-  return {};
+  return show_step(flags, {{sequences, std::nullopt}}, options, tokenizer);
 }
 
-Status inspect(const InspectFlags& flags) {
+Status inspect_shards(const InspectFlags& flags) {
+  if (!flags.overrides.empty())
+    return usage_error("{}: keys are overridden in a configuration, and {} is a directory of shards",
+                       flags.overrides.front(), flags.path);
   INGOT_ASSIGN(std::shared_ptr<const ShardSet> set, ShardSet::open(flags.path));
   if (flags.verify) INGOT_TRY(set->verify());
   std::optional<Tokenizer> tokenizer;
@@ -169,7 +191,7 @@ Status inspect(const InspectFlags& flags) {
                          hash_text(set->index().tokenizer_fingerprint), flags.tokenizer,
                          hash_text(tokenizer->fingerprint()));
   }
-  if (flags.step > 0) return inspect_step(flags, std::move(set), tokenizer ? &*tokenizer : nullptr);
+  if (flags.step > 0) return inspect_step_of_shards(flags, std::move(set), tokenizer ? &*tokenizer : nullptr);
   nlohmann::ordered_json json = describe_shards(*set);
   json["verified"] = flags.verify;
   if (flags.json)
@@ -177,6 +199,27 @@ Status inspect(const InspectFlags& flags) {
   else
     print_shards(json);
   return {};
+}
+
+Status inspect_run(const InspectFlags& flags) {
+  for (const CLI::Option* option : flags.of_shards)
+    if (option->count() > 0)
+      return usage_error(
+          "{} is for a directory of shards; {} is a configuration: override its keys instead, as "
+          "training.global_batch_size=8",
+          option->get_name(), flags.path);
+  INGOT_ASSIGN(const RunConfig config, load_config(flags.path, flags.overrides));
+  INGOT_TRY(check_consistent(config));
+  const ThreadPool pool(
+      default_threads(flags.threads > 0 ? flags.threads : static_cast<int>(config.threads.value_or(0))));
+  INGOT_ASSIGN(RunSetup setup, set_up_run(config, pool));
+  const int64_t micro_batch = config.training.micro_batch_size.value_or(config.training.global_batch_size);
+  return show_step(flags, std::move(setup.train), stream_options(config, micro_batch),
+                   setup.tokenizer ? &*setup.tokenizer : nullptr);
+}
+
+Status inspect(const InspectFlags& flags) {
+  return fs::is_regular_file(flags.path) ? inspect_run(flags) : inspect_shards(flags);
 }
 
 void add_build(CLI::App& data, Command& command) {
@@ -202,27 +245,36 @@ void add_inspect(CLI::App& data, Command& command) {
   auto flags = std::make_shared<InspectFlags>();
   CLI::App* app = data.add_subcommand("inspect", "Show what token shards hold, or the batch of one training step.");
   app->footer(
-      "Example: ingot data inspect shards --step 1 --batch 8 --sequence-length 256 --tokenizer gpt2/tokenizer.json");
-  app->add_option("path", flags->path, "A directory of shards")->required();
-  app->add_flag("--verify", flags->verify, "Read every byte and compare checksums");
-  app->add_option("--step", flags->step, "Show the batch of this step, from 1 on")
+      "Examples: ingot data inspect config.yaml --step 100\n"
+      "          ingot data inspect shards --step 1 --batch 8 --sequence-length 256 --tokenizer gpt2/tokenizer.json");
+  app->add_option("path", flags->path,
+                  "A run's configuration (its shards are built where they are missing), or a directory of shards")
+      ->required();
+  app->add_option("overrides", flags->overrides, "Keys of the configuration to override, as key=value");
+  app->add_option("--step", flags->step, "Show the batch of this step, from 1 on (of a configuration: 1)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
-  app->add_option("--batch", flags->batch, "Sequences of a step")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+  app->add_option("--rows", flags->rows, "Show this many rows of a micro-batch")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app->add_option("--sequence-length", flags->sequence_length, "Tokens of a sequence")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
-      ->capture_default_str();
-  app->add_option("--tokenizer", flags->tokenizer, "Show the text of tokens too");
-  app->add_option("--seed", flags->seed, "Seed of the order")->capture_default_str();
-  app->add_option("--rows", flags->rows, "Show this many rows")->check(CLI::NonNegativeNumber)->capture_default_str();
   app->add_option("--tokens", flags->tokens, "Show this many tokens of a row")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app->add_flag("--no-packing", flags->no_packing, "One document a row");
-  app->add_flag("--no-document-mask", flags->no_document_mask, "Attention and positions go on across documents");
-  app->add_flag("--no-shuffle", flags->no_shuffle, "Sequences in their own order");
+  app->add_option("--threads", flags->threads, "Threads for what must be built first")->check(CLI::Range(1, 4096));
   app->add_flag("--json", flags->json, "Print one JSON object");
+  flags->of_shards = {
+      app->add_flag("--verify", flags->verify, "Read every byte and compare checksums"),
+      app->add_option("--batch", flags->batch, "Sequences of a step")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
+          ->capture_default_str(),
+      app->add_option("--sequence-length", flags->sequence_length, "Tokens of a sequence")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+          ->capture_default_str(),
+      app->add_option("--tokenizer", flags->tokenizer, "Show the text of tokens too"),
+      app->add_option("--seed", flags->seed, "Seed of the order")->capture_default_str(),
+      app->add_flag("--no-packing", flags->no_packing, "One document a row"),
+      app->add_flag("--no-document-mask", flags->no_document_mask, "Attention and positions go on across documents"),
+      app->add_flag("--no-shuffle", flags->no_shuffle, "Sequences in their own order")};
+  for (const CLI::Option* option : flags->of_shards) app->get_option(option->get_name())->group("Of shards");
   app->callback([flags, &command] { command.run = [flags] { return inspect(*flags); }; });
 }
 

@@ -233,4 +233,15 @@ Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& pool) {
   return setup;
 }
 
+StreamOptions stream_options(const RunConfig& config, int64_t micro_batch) {
+  StreamOptions options;
+  options.sequence_length = config.data.sequence_length;
+  options.global_batch_size = config.training.global_batch_size;
+  options.micro_batch_size = micro_batch;
+  options.shuffle = config.data.shuffle;
+  options.seed = static_cast<uint64_t>(config.seed);
+  options.prefetch_batches = static_cast<int>(config.data.prefetch_batches);
+  return options;
+}
+
 }  // namespace ingot

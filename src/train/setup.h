@@ -37,6 +37,9 @@ int64_t shard_vocabulary(const RunConfig& config);
 // All of it. Shards are built under output_dir/data.
 Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& pool);
 
+// How the run draws its batches, on one rank.
+StreamOptions stream_options(const RunConfig& config, int64_t micro_batch);
+
 // Whether the directory (a Hugging Face directory or a checkpoint) holds weights.
 bool has_weights(const std::string& directory);
 

@@ -127,14 +127,7 @@ class Run {
     INGOT_ASSIGN(Schedule schedule, Schedule::make(config_.schedule, config_.optimizer.learning_rate,
                                                    state_.total_steps, config_.training.global_batch_size));
     schedule_ = std::make_unique<Schedule>(std::move(schedule));
-    StreamOptions options;
-    options.sequence_length = config_.data.sequence_length;
-    options.global_batch_size = config_.training.global_batch_size;
-    options.micro_batch_size = micro_batch_;
-    options.shuffle = config_.data.shuffle;
-    options.seed = static_cast<uint64_t>(config_.seed);
-    options.prefetch_batches = static_cast<int>(config_.data.prefetch_batches);
-    INGOT_ASSIGN(stream_, BatchStream::create(setup_->train, options, state_.cursor));
+    INGOT_ASSIGN(stream_, BatchStream::create(setup_->train, stream_options(config_, micro_batch_), state_.cursor));
     return {};
   }
 
