@@ -5,8 +5,6 @@
 namespace ingot {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
 void append_with_lf(std::string_view text, std::string& out) {
   for (;;) {
     const size_t crlf = text.find("\r\n");
@@ -14,10 +12,6 @@ void append_with_lf(std::string_view text, std::string& out) {
     if (crlf == std::string_view::npos) return;
     text.remove_prefix(crlf + 1);
   }
-}
-
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
 }  // namespace
@@ -39,19 +33,16 @@ Status DocumentReader::open(const fs::path& path) {
   file->name = path.string();
   file->format = format_of(path).value_or(FileFormat::text);
   INGOT_ASSIGN(file->map, MappedFile::open(path));
-  rest_ = file->map.text();
-  line_ = 1;
+  rest_ = without_byte_order_mark(file->map.text());
+  rows_ = RowCursor(rest_, file->format);
   text_begun_ = false;
-  if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
   if (file->format == FileFormat::jsonl) {
     INGOT_ASSIGN(file->rows, RowFormat::jsonl(spec_));
-  } else if (file->format == FileFormat::csv && !rest_.empty()) {
-    const std::string_view header = rest_.substr(0, csv_record_length(rest_));
-    INGOT_ASSIGN(file->rows, RowFormat::csv(spec_, header, {file->name, 1}));
-    rest_.remove_prefix(header.size());
-    line_ += std::count(header.begin(), header.end(), '\n');
+  } else if (const auto header = file->format == FileFormat::csv ? rows_.next() : std::nullopt) {
+    INGOT_ASSIGN(file->rows, RowFormat::csv(spec_, header->text, {file->name, header->line}));
   }
-  bytes_read_ += file->map.bytes().size() - rest_.size();
+  const std::string_view unread = file->format == FileFormat::text ? rest_ : rows_.rest();
+  bytes_read_ += file->map.bytes().size() - unread.size();
   file_ = std::move(file);
   return {};
 }
@@ -59,10 +50,10 @@ Status DocumentReader::open(const fs::path& path) {
 std::optional<Piece> DocumentReader::next_of_text() {
   if (rest_.empty() && text_begun_) return std::nullopt;
   text_begun_ = true;  // an empty file is an empty document, which is counted
-  Piece piece{file_, rest_, line_, true};
+  Piece piece{file_, rest_, 1, true};
   if (rest_.size() > kPieceBytes * 3 / 2) {
     const size_t cut = find_clean_cut(rest_, kPieceBytes, rest_.size(), encoder_);
-    if (cut > 0) piece = {file_, rest_.substr(0, cut), line_, false};
+    if (cut > 0) piece = {file_, rest_.substr(0, cut), 1, false};
   }
   rest_.remove_prefix(piece.raw.size());
   if (!piece.ends_document) return piece;
@@ -71,16 +62,11 @@ std::optional<Piece> DocumentReader::next_of_text() {
 }
 
 std::optional<Piece> DocumentReader::next_row() {
-  while (!rest_.empty()) {
-    const size_t length =
-        file_->format == FileFormat::csv ? csv_record_length(rest_) : std::min(rest_.find('\n'), rest_.size() - 1) + 1;
-    const Piece piece{file_, rest_.substr(0, length), line_, true};
-    rest_.remove_prefix(length);
-    line_ += std::count(piece.raw.begin(), piece.raw.end(), '\n');
-    bytes_read_ += length;
-    if (!is_blank(piece.raw)) return piece;
-  }
-  return std::nullopt;
+  const size_t unread = rows_.rest().size();
+  const std::optional<RawRow> row = rows_.next();
+  bytes_read_ += unread - rows_.rest().size();
+  if (!row) return std::nullopt;
+  return Piece{file_, row->text, row->line, true};
 }
 
 Result<std::optional<Piece>> DocumentReader::next() {

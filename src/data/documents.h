@@ -57,8 +57,8 @@ class DocumentReader {
   const TextEncoder& encoder_;
   size_t next_file_ = 0;
   std::shared_ptr<const InputFile> file_;
-  std::string_view rest_;  // of file_, not yet given out
-  int64_t line_ = 1;       // of the start of rest_
+  std::string_view rest_;  // of file_, not yet given out, where it is text
+  RowCursor rows_;         // of file_, where it is rows
   bool text_begun_ = false;
   uint64_t bytes_read_ = 0;
 };

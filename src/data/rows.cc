@@ -56,7 +56,31 @@ Status render_template(const TextTemplate& text, const nlohmann::json& object, c
       out);
 }
 
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 }  // namespace
+
+std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
+}
+
+RowCursor::RowCursor(std::string_view text, FileFormat format)
+    : rest_(without_byte_order_mark(text)), format_(format) {}
+
+std::optional<RawRow> RowCursor::next() {
+  while (!rest_.empty()) {
+    const size_t length =
+        format_ == FileFormat::csv ? csv_record_length(rest_) : std::min(rest_.find('\n'), rest_.size() - 1) + 1;
+    const RawRow row{rest_.substr(0, length), line_};
+    rest_.remove_prefix(length);
+    line_ += std::count(row.text.begin(), row.text.end(), '\n');
+    if (!is_blank(row.text)) return row;
+  }
+  return std::nullopt;
+}
 
 Result<RowFormat> RowFormat::jsonl(const SourceSpec& spec) {
   RowFormat format;

@@ -1,4 +1,5 @@
-// RowFormat: how a row of a JSONL or CSV file becomes text. One object a file, shared by all threads.
+// RowCursor: the rows of a JSONL or CSV file. RowFormat: how a row becomes text; one object a file, shared by all
+// threads.
 #pragma once
 
 #include <optional>
@@ -12,6 +13,30 @@
 #include "data/text_template.h"
 
 namespace ingot {
+
+// One row as it stands in the file, its line end included.
+struct RawRow {
+  std::string_view text;
+  int64_t line = 0;  // where it starts, 1-based
+};
+
+std::string_view without_byte_order_mark(std::string_view text);
+
+// The rows of a JSONL or CSV file, one behind the other. Blank lines are no rows.
+class RowCursor {
+ public:
+  RowCursor() = default;
+  // A byte order mark at the start is passed over. The text must outlive the cursor.
+  RowCursor(std::string_view text, FileFormat format);
+
+  std::optional<RawRow> next();
+  std::string_view rest() const { return rest_; }
+
+ private:
+  std::string_view rest_;
+  FileFormat format_ = FileFormat::jsonl;
+  int64_t line_ = 1;  // of the start of rest_
+};
 
 // The text of one document: what is learnt, and what stands before it and is only read (often empty).
 struct RowText {

@@ -36,6 +36,20 @@ TEST(Csv, ARecordEndsAtTheLineEndOutsideQuotes) {
   EXPECT_EQ(csv_record_length(""), 0u);
 }
 
+TEST(RowCursor, GivesRowsWithTheirLinesAndPassesOverBlankOnes) {
+  const auto rows_of = [](std::string_view text, FileFormat format) {
+    std::vector<std::pair<std::string, int64_t>> rows;
+    RowCursor cursor(text, format);
+    while (const auto row = cursor.next()) rows.emplace_back(row->text, row->line);
+    EXPECT_EQ(cursor.rest(), "");
+    return rows;
+  };
+  using Rows = std::vector<std::pair<std::string, int64_t>>;
+  EXPECT_EQ(rows_of("\xEF\xBB\xBF\n\"a\nb\",c\n \r\nd", FileFormat::csv), (Rows{{"\"a\nb\",c\n", 2}, {"d", 5}}));
+  EXPECT_EQ(rows_of("{\"\n\n{}\n", FileFormat::jsonl), (Rows{{"{\"\n", 1}, {"{}\n", 3}}));
+  EXPECT_EQ(rows_of("", FileFormat::csv), Rows{});
+}
+
 TEST(Csv, MisplacedQuotesAreErrorsWithTheirLine) {
   EXPECT_ERROR(parse("a,\"b"), ErrorKind::input, "a.csv:5: the quote that opens field 2 is never closed");
   EXPECT_ERROR(parse("\"a\n\"b,c"), ErrorKind::input, "a.csv:6: text follows the closing quote of field 1");
