@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "base/rng.h"
 #include "base/spelling.h"
 #include "nn/loss.h"
@@ -215,8 +216,10 @@ void Model::build_cached(Builder& builder, const CachedBuildOptions& options) co
 
   const Builder::Scope scope(builder, "lm_head");
   const int64_t width = builder.shape(forward.final_norm)[-1];
-  ValueId rows = kNone;  // [B,1,C]
-  if (options.last_input) {
+  ValueId rows = forward.final_norm;  // [B,T,C], else [B,1,C]
+  if (options.all_logits) {
+    INGOT_CHECK(!options.last_input, "the logits of the last token and those of all are wanted");
+  } else if (options.last_input) {
     const ValueId flat = reshape(builder, forward.final_norm, {options.batch * options.tokens, width});
     rows = reshape(builder, embedding(builder, flat, last), {options.batch, 1, width});
   } else {

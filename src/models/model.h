@@ -24,6 +24,8 @@ struct CachedBuildOptions {
   // Adds the input "last", i32 [B]: logits are those of row last[b] of the [B·T] new tokens (b·T + t), where the last
   // tokens of a batch are padding. Without it, of the T-th token of each sequence.
   bool last_input = false;
+  // Logits [B·T,V] of every new token instead.
+  bool all_logits = false;
 };
 
 struct ModelOptions {
@@ -71,7 +73,7 @@ class Model {
   ValueId build_loss(Builder& builder, const Forward& forward) const;
   // The generation graph: inputs "ids" and "positions", i32 [B,T], and "start", i32 [B], the position in the cache of a
   // sequence's first new token (positions are start[b] + t unless a sequence is padded); states "cache.k.L" and
-  // "cache.v.L" [B,Hkv,S,D] of each layer L from 0, which are written; output "logits" [B,V].
+  // "cache.v.L" [B,Hkv,S,D] of each layer L from 0, which are written; output "logits" [B,V] ([B·T,V]: all_logits).
   void build_cached(Builder& builder, const CachedBuildOptions& options) const;
 
  private:
