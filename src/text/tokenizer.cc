@@ -175,6 +175,10 @@ bool Tokenizer::is_special(TokenId id) const {
   return parts_->vocabulary.special(id);
 }
 
+std::vector<TokenId> Tokenizer::specials_before() const {
+  return parts_->post_processor.before;
+}
+
 std::vector<TokenId> Tokenizer::special_ids() const {
   std::vector<TokenId> ids;
   for (const AddedToken& token : parts_->added.tokens()) {

@@ -53,6 +53,8 @@ class Tokenizer {
   std::optional<TokenId> eos_id() const;
   bool is_special(TokenId id) const;
   std::vector<TokenId> special_ids() const;  // ascending
+  // What add_special puts before a text: for a text that goes on, whose end is not there yet.
+  std::vector<TokenId> specials_before() const;
   std::optional<TokenId> find_token(std::string_view token_text) const;
 
   // Appends the ids of text to out.
