@@ -55,26 +55,28 @@ config=$out/config.yaml
 {
   echo "output_dir: $out/run"
   echo "model: {preset: llama-10m}"
-  echo "tokenizer: {path: $out/tokenizer.json, train_vocab_size: 8192}"
+  echo "tokenizer: {path: $out/tokenizer.json, train_vocab_size: 4096}"
   echo "data:"
   echo "  train:"
   for text in "${texts[@]}"; do printf "    - {path: '%s'}\n" "${text//\'/\'\'}"; done
   echo "  validation_fraction: 0.02"
   echo "  sequence_length: 256"
-  echo "training: {steps: 40, global_batch_size: 8}"
-  echo "optimizer: {learning_rate: 2.0e-3}"
+  # In a few minutes many small steps teach more than few large ones.
+  echo "training: {steps: 1000, global_batch_size: 1}"
+  echo "optimizer: {learning_rate: 1.5e-3, betas: [0.9, 0.99]}"
   echo "schedule: {warmup_ratio: 0.03}"
   echo "checkpoint: {every_minutes: 1, every_steps: 0, keep: 2}"
-  echo "evaluation: {every_steps: 200, max_batches: 20}"
+  echo "evaluation: {every_steps: 500, max_batches: 40}"
+  echo "logging: {every_steps: 50}"
 } > "$config"
 
 # How many steps the machine makes in the time asked for: a few, measured.
 steps_file=$out/steps
 if [ ! -f "$steps_file" ]; then
   echo "measuring the speed of this machine …" >&2
-  $ingot train "$config" output_dir="$out/probe" training.steps=16 evaluation.every_steps=0 checkpoint.every_minutes=null checkpoint.resume=never logging.tensorboard=false --json > "$out/probe.json" 2> "$out/probe.log" || { tail -5 "$out/probe.log" >&2; exit 1; }
+  $ingot train "$config" output_dir="$out/probe" training.steps=100 evaluation.every_steps=0 checkpoint.every_minutes=null checkpoint.resume=never logging.tensorboard=false --json > "$out/probe.json" 2> "$out/probe.log" || { tail -5 "$out/probe.log" >&2; exit 1; }
   seconds=$(sed -n 's/.*"train_seconds":\([0-9.e+-]*\).*/\1/p' "$out/probe.json")
-  awk -v minutes="$minutes" -v seconds="$seconds" 'BEGIN { n = int(minutes * 60 / (seconds / 16)); print (n < 50 ? 50 : n) }' > "$steps_file"
+  awk -v minutes="$minutes" -v seconds="$seconds" 'BEGIN { n = int(minutes * 60 / (seconds / 100)); print (n < 200 ? 200 : n) }' > "$steps_file"
   rm -rf "$out/probe" "$out/probe.json" "$out/probe.log"
 fi
 steps=$(cat "$steps_file")
@@ -93,7 +95,7 @@ seed=1
 for prompt in "${prompts[@]}"; do
   echo "--- ${prompt:-(from nothing)}"
   printf '%s' "$prompt"
-  $ingot generate "$out/run/model" --prompt "$prompt" --max-tokens 80 --temperature 0.7 --top-p 0.95 --seed $seed
+  $ingot generate "$out/run/model" --prompt "$prompt" --max-tokens 80 --temperature 0.6 --top-p 0.9 --seed $seed
   echo
   seed=$((seed + 1))
 done
