@@ -152,13 +152,15 @@ struct CheckpointWriter::State {
     if (claim >= 0) ::close(claim);
   }
 
-  void write(const Snapshot& snapshot) {
+  // Tells of a failure only where the caller will not: behind its back.
+  Status write(const Snapshot& snapshot) {
     Status status = write_caught(snapshot);
-    if (!status.ok())
+    if (!status.ok() && options.background)
       log_warning("the checkpoint of step {} could not be saved: {}; earlier checkpoints are as they were",
                   snapshot.step, status.error().message);
     std::lock_guard lock(mutex);
-    result = std::move(status);
+    result = status;
+    return status;
   }
 
   // An exception would end the process when it left the thread.
@@ -203,10 +205,7 @@ Status CheckpointWriter::reserve(uint64_t bytes) {
 Status CheckpointWriter::save(Snapshot snapshot, const ThreadPool* pool) {
   check_snapshot(snapshot);
   (void)wait();  // the outcome of an earlier save was logged and does not bear on this one
-  if (!state_->options.background) {
-    state_->write(snapshot);
-    return last_result();
-  }
+  if (!state_->options.background) return state_->write(snapshot);
   INGOT_TRY(stage(snapshot.pieces, state_->staging, pool));
   state_->busy = true;
   try {

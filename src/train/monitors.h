@@ -57,6 +57,8 @@ class RunningMedian {
 class Monitors {
  public:
   explicit Monitors(const MonitorSection& config) : config_(config) {}
+  // Of a run that goes on: skipped steps right before it was saved count towards max_consecutive_skips.
+  void resume(int64_t consecutive_skips) { consecutive_skips_ = consecutive_skips; }
 
   Verdict judge(const StepFigures& figures);
   int64_t consecutive_skips() const { return consecutive_skips_; }

@@ -64,6 +64,16 @@ TEST(Monitors, SkipsAtMostAsManyInARowAsAllowed) {
   EXPECT_TRUE(contains(verdict.diagnosis, "3 skipped steps in a row")) << verdict.diagnosis;
 }
 
+TEST(Monitors, GoOnCountingSkipsOfARunThatWasResumed) {
+  MonitorSection config;
+  config.on_nan = OnNan::skip;
+  config.max_consecutive_skips = 3;
+  Monitors monitors(config);
+  monitors.resume(2);
+  EXPECT_EQ(monitors.judge(figures(9, kNan)).action, StepAction::skip);
+  EXPECT_EQ(monitors.judge(figures(10, kNan)).action, StepAction::stop);
+}
+
 TEST(Monitors, NoSkipAllowedStopsAtTheFirst) {
   MonitorSection config;
   config.on_nan = OnNan::skip;

@@ -161,6 +161,7 @@ class Run {
                                        programs_->arena().variable(second_moment_name(parameter.name))));
     }
     resumed_step_ = state_.step;
+    monitors_.resume(state_.consecutive_skips);
     log_info("resumed from {} at step {}", checkpoint.path().string(), state_.step);
     return {};
   }
