@@ -1,6 +1,6 @@
 // ingot: the command line. Each verb is in cmd_VERB.cc; this file lists them and turns errors into exit statuses.
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -42,6 +42,7 @@ int run(int argc, char** argv) {
 }  // namespace ingot::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file above the user's limit is then an error of writing, with its message
   try {
     return ingot::cli::run(argc, argv);
   } catch (const std::bad_alloc&) {
