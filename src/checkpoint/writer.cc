@@ -210,7 +210,7 @@ Status CheckpointWriter::save(Snapshot snapshot, const ThreadPool* pool) {
   state_->busy = true;
   try {
     state_->thread = std::thread([state = state_.get(), snapshot = std::move(snapshot)] {
-      state->write(snapshot);
+      (void)state->write(snapshot);  // kept for wait()
       state->busy = false;
     });
   } catch (const std::system_error& problem) {
