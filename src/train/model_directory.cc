@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "checkpoint/convert.h"
+#include "checkpoint/model_weights.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/safetensors_writer.h"
 
@@ -72,38 +72,9 @@ Status write_model_directory(const fs::path& directory, const Model& model, cons
 
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {
   INGOT_ASSIGN(const SafetensorsModel weights, open_weights(path));
-  const bool prefixed = weights.find("transformer.wte.weight") != nullptr || weights.find("wte.weight") == nullptr;
-  const std::string prefix = prefixed ? "" : "transformer.";
-  std::vector<std::string> left_over;
-  for (const SafetensorsModel::Tensor& tensor : weights.tensors()) left_over.push_back(prefix + tensor.info.name);
-  for (const ParameterSpec& parameter : model.parameters()) {
-    const std::string name = prefixed ? parameter.name : parameter.name.substr(prefix.size());
-    const SafetensorsModel::Tensor* tensor = weights.find(name);
-    if (tensor == nullptr)
-      return input_error("{}: the tensor {} {} of the model is missing", path.string(), parameter.name,
-                         parameter.shape.to_string());
-    if (!(tensor->info.shape == parameter.shape))
-      return input_error("{}: the tensor {} has shape {}, the model's configuration says {}", tensor->file.string(),
-                         name, tensor->info.shape.to_string(), parameter.shape.to_string());
-    if (!is_float(tensor->info.dtype))
-      return input_error("{}: the tensor {} holds {}, expected floating point", tensor->file.string(), name,
-                         name_of(tensor->info.dtype));
-    convert_to_f32(SafetensorsModel::view(*tensor), arena.variable(parameter.name).span<float>());
-    std::erase(left_over, parameter.name);
-  }
-  // A tied head that is in the file all the same, and masks that old versions saved, say nothing that the model needs.
-  std::erase_if(left_over, [&](const std::string& name) {
-    const bool is_buffer =
-        name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
-    const bool is_tied_head = name.ends_with("lm_head.weight") && model.config().tie_word_embeddings;
-    if (is_tied_head)
-      log_info("{}: lm_head.weight is tied to the embedding by the configuration; the embedding is used",
-               path.string());
-    return is_buffer || is_tied_head;
-  });
-  if (!left_over.empty())
-    return input_error("{}: the tensor {} has no place in the model ({} such tensors)", path.string(),
-                       left_over.front(), left_over.size());
+  INGOT_ASSIGN(const auto tensors, match_weights(weights, model, path));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    convert_to_f32(SafetensorsModel::view(*tensors[i]), arena.variable(model.parameters()[i].name).span<float>());
   return {};
 }
 
