@@ -70,15 +70,39 @@ uint64_t stored_bytes(const ConstTensorView& view, const ModelWriteOptions& opti
   return static_cast<uint64_t>(view.shape.elements()) * size_of(stored_dtype(view, options));
 }
 
+// A tensor that is read part by part: rows of its first dimension, some at a time.
+Status write_parts(SafetensorsWriter& writer, const TensorInfo& info, const NamedTensor& tensor) {
+  constexpr int64_t kChunk = int64_t{1} << 18;  // elements, or one row
+  const Shape& shape = info.shape;
+  if (shape.elements() == 0) return {};
+  const DType from = tensor.view.dtype;
+  const int64_t rows = shape.rank() == 0 ? 1 : shape[0], width = shape.elements() / rows;
+  const int64_t step = std::clamp<int64_t>(kChunk / width, 1, rows);
+  std::vector<std::byte> raw(static_cast<size_t>(step * width) * size_of(from)),
+      stored(static_cast<size_t>(step * width) * size_of(info.dtype));
+  for (int64_t row = 0; row < rows; row += step) {
+    Box box = Box::whole(shape);
+    if (shape.rank() > 0) box.start[0] = row, box.stop[0] = std::min(rows, row + step);
+    const auto count = static_cast<size_t>(box.shape().elements());
+    INGOT_TRY(tensor.read(box, TensorView{raw.data(), from, box.shape()}));
+    convert_elements(from, raw.data(), info.dtype, stored.data(), count);
+    INGOT_TRY(writer.write(info.name, std::span(stored).first(count * size_of(info.dtype))));
+  }
+  return {};
+}
+
 Status write_shard(const fs::path& path, std::span<const NamedTensor> tensors, const ModelWriteOptions& options) {
   std::vector<TensorInfo> infos;
-  std::map<std::string_view, const ConstTensorView*> views;
+  std::map<std::string_view, const NamedTensor*> by_name;
   for (const NamedTensor& tensor : tensors) {
     infos.push_back({tensor.name, stored_dtype(tensor.view, options), tensor.view.shape, 0, 0});
-    views[tensor.name] = &tensor.view;
+    by_name[tensor.name] = &tensor;
   }
   INGOT_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::create(path, std::move(infos), options.metadata));
-  for (const TensorInfo& info : writer.order()) INGOT_TRY(writer.write(info.name, *views.at(info.name)));
+  for (const TensorInfo& info : writer.order()) {
+    const NamedTensor& tensor = *by_name.at(info.name);
+    INGOT_TRY(tensor.read ? write_parts(writer, info, tensor) : writer.write(info.name, tensor.view));
+  }
   return writer.finish();
 }
 

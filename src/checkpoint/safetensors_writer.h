@@ -3,8 +3,10 @@
 // format allows no holes; Hugging Face's own writer orders them so too). Errors are ErrorKind::failed.
 #pragma once
 
+#include <functional>
 #include <optional>
 
+#include "checkpoint/box.h"
 #include "checkpoint/safetensors.h"
 
 namespace ingot {
@@ -39,7 +41,9 @@ class SafetensorsWriter {
 
 struct NamedTensor {
   std::string name;
-  ConstTensorView view;
+  ConstTensorView view;  // without data where `read` gives it
+  // For a tensor that is not in memory: fills `out`, of its dtype and the box's shape, with a box of it.
+  std::function<Status(const Box& box, const TensorView& out)> read = {};
 };
 
 struct ModelWriteOptions {
