@@ -33,28 +33,27 @@ class SlidingWindows final : public SequenceSource {
 // pool must outlive it.
 class Scorer {
  public:
-  // For batches of `rows` sequences of up to `tokens` tokens. Error: usage where the machine has no memory for it, or
-  // the model has no positions for them.
+  // For batches of up to `rows` sequences of up to `tokens` tokens. Error: usage where the machine has no memory for
+  // it, or the model has no positions for them.
   static Result<std::unique_ptr<Scorer>> create(const Model& model, int64_t rows, int64_t tokens,
                                                 const ThreadPool& pool);
 
   const Arena& arena() const { return *arena_; }
-  // The loss part of a batch (its sum over counted targets times loss_scale). The program of each length is compiled at
+  // The loss part of a batch (its sum over counted targets times loss_scale). The program of each shape is compiled at
   // its first use.
   Result<double> loss(const Batch& batch, float loss_scale);
 
  private:
-  Scorer(const Model& model, int64_t rows, const ThreadPool& pool) : model_(model), pool_(pool), rows_(rows) {}
-  Result<const Program*> program(int64_t tokens);
-  Result<Graph> graph_of(int64_t tokens);
+  Scorer(const Model& model, const ThreadPool& pool) : model_(model), pool_(pool) {}
+  Result<const Program*> program(int64_t rows, int64_t tokens);
+  Result<Graph> graph_of(int64_t rows, int64_t tokens);
 
   struct Entry {
-    int64_t tokens;
+    int64_t rows, tokens;
     std::unique_ptr<Program> program;
   };
   const Model& model_;
   const ThreadPool& pool_;
-  int64_t rows_;
   PassContext passes_;
   VariableLayout variables_;
   std::unique_ptr<Arena> arena_;
@@ -66,10 +65,23 @@ struct ScoringOptions {
   int64_t stride = 0;  // 0: half a window
 };
 
+struct DocumentScore {
+  double nats = 0;     // of its predicted tokens together
+  int64_t tokens = 0;  // predicted; 0 for a document of less than two tokens
+  int64_t bytes = 0;   // of text that these stand for
+};
+struct TextScore {
+  EvaluationResult overall;
+  std::vector<DocumentScore> documents;  // one a document, in their order
+};
+
+// The options with their defaults for a model. Error: usage for a window or stride that does not fit it.
+Result<ScoringOptions> resolve_scoring(const Model& model, ScoringOptions options);
+
 // Loss, perplexity and bits per byte of documents, each with the specials that the tokenizer's post-processor adds. The
 // mean is over predicted tokens; bits per byte are over the bytes of text that these stand for. Errors: usage for a
 // window or stride that does not fit the model; input where nothing is predicted.
-Result<EvaluationResult> score_documents(const LoadedModel& model, const std::vector<std::string>& documents,
-                                         const ScoringOptions& options, const ThreadPool& pool);
+Result<TextScore> score_documents(const LoadedModel& model, const std::vector<std::string>& documents,
+                                  const ScoringOptions& options, const ThreadPool& pool);
 
 }  // namespace ingot
