@@ -1,6 +1,7 @@
 #include "infer/choice_scoring.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -157,7 +158,11 @@ Result<std::vector<ChoiceScore>> score_choices(const LoadedModel& model, const C
   for (const EncodedQuestion& question : encoded) longest = std::max(longest, question.group.tokens());
   const auto total = static_cast<int64_t>(encoded.size());
   const int64_t rows = std::clamp<int64_t>(options.batch_size, 1, std::max<int64_t>(1, total));
-  INGOT_ASSIGN(auto scorer, LikelihoodScorer::create(model.model, rows, longest, pool));
+  auto created = LikelihoodScorer::create(model.model, rows, longest, pool);
+  if (!created.ok() && rows > 1)
+    return Error{created.error().kind,
+                 created.error().message + fmt::format(", or fewer than {} questions at a time (--batch-size)", rows)};
+  INGOT_ASSIGN(const std::unique_ptr<LikelihoodScorer> scorer, std::move(created));
   INGOT_TRY(load_weights(model.directory, model.model, scorer->arena()));
   const std::vector<size_t> order = scoring_order(set.questions, encoded);
   std::vector<ChoiceScore> scores(encoded.size());
@@ -166,8 +171,12 @@ Result<std::vector<ChoiceScore>> score_choices(const LoadedModel& model, const C
     std::vector<EndingGroup> groups;
     for (size_t i = begin; i < end; ++i) groups.push_back(encoded[order[i]].group);
     INGOT_ASSIGN(std::vector<std::vector<double>> found, scorer->score(groups));
-    for (size_t i = begin; i < end; ++i)
-      scores[order[i]] = judge(set.questions[order[i]], encoded[order[i]], std::move(found[i - begin]));
+    for (size_t i = begin; i < end; ++i) {
+      const Question& question = set.questions[order[i]];
+      if (!std::ranges::all_of(found[i - begin], [](double x) { return std::isfinite(x); }))
+        return failed_error("{}: the model's log-likelihoods are not finite; are its weights?", question.place());
+      scores[order[i]] = judge(question, encoded[order[i]], std::move(found[i - begin]));
+    }
     if (options.progress) options.progress(static_cast<int64_t>(end), total);
   }
   return scores;
