@@ -39,7 +39,7 @@ Result<LoadedModel> open_model(const fs::path& directory) {
   INGOT_ASSIGN(const std::string config, read_file(file));
   std::optional<Tokenizer> tokenizer;
   ModelOptions options;
-  if (is_there(directory / kTokenizer)) {
+  if (Tokenizer::file_in(directory)) {
     INGOT_ASSIGN(tokenizer, Tokenizer::load(directory));
     options.vocab_size = tokenizer->vocab_size();
   }

@@ -17,24 +17,20 @@ using Symbol = ModelScratch::Symbol;
 
 }  // namespace
 
-BpeModel::BpeModel(const std::vector<std::pair<std::string_view, TokenId>>& tokens, std::span<const BpeMerge> merges,
-                   const std::array<TokenId, 256>& byte_tokens, Options options)
-    : options_(options), index_(tokens), single_bytes_(byte_tokens) {
+BpeModel::BpeModel(const Tokens& tokens, std::span<const BpeMerge> merges, const std::array<TokenId, 256>& byte_tokens,
+                   Options options)
+    : BpeModel(tokens, merges, byte_tokens, options, {}) {}
+
+BpeModel::BpeModel(const Tokens& tokens, std::span<const BpeMerge> merges, const std::array<TokenId, 256>& byte_tokens,
+                   Options options, const SentencePiece& sentencepiece)
+    : options_(options), index_(tokens), whole_tokens_(sentencepiece.whole_tokens), single_bytes_(byte_tokens) {
   if (options_.byte_level) {
     for (int b = 0; b < 256; ++b) {
       const char byte = static_cast<char>(b);
       single_bytes_[static_cast<size_t>(b)] = index_.find({&byte, 1});
     }
   }
-  const size_t slots = std::bit_ceil(merges.size() * 2 + 2);
-  pairs_.resize(slots);
-  pair_shift_ = 64 - std::countr_zero(slots);
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const uint64_t pair = pair_of(merges[rank].left, merges[rank].right);
-    size_t at = pair * 0x9E3779B97F4A7C15u >> pair_shift_;
-    while (pairs_[at].pair != kNoPair) at = (at + 1) & (slots - 1);
-    pairs_[at] = {pair, static_cast<uint32_t>(rank), merges[rank].merged};
-  }
+  index_merges(merges, sentencepiece.ranks);
   // A cut before a blank that follows something else is safe when no token (so no merge's result) has the two inside
   // it, and when unknowns cannot be fused across it, the blank being known.
   cuts_before_blank_ = !options_.byte_level && !options_.ignore_merges && index_.find(kBlank) != kNoToken;
@@ -42,6 +38,18 @@ BpeModel::BpeModel(const std::vector<std::pair<std::string_view, TokenId>>& toke
     for (size_t at = text.find(kBlank, 1); at != std::string_view::npos; at = text.find(kBlank, at + 1)) {
       if (!text.substr(0, at).ends_with(kBlank)) cuts_before_blank_ = false;
     }
+  }
+}
+
+void BpeModel::index_merges(std::span<const BpeMerge> merges, std::span<const uint32_t> ranks) {
+  const size_t slots = std::bit_ceil(merges.size() * 2 + 2);
+  pairs_.resize(slots);
+  pair_shift_ = 64 - std::countr_zero(slots);
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const uint64_t pair = pair_of(merges[i].left, merges[i].right);
+    size_t at = pair * 0x9E3779B97F4A7C15u >> pair_shift_;
+    while (pairs_[at].pair != kNoPair) at = (at + 1) & (slots - 1);
+    pairs_[at] = {pair, ranks.empty() ? static_cast<uint32_t>(i) : ranks[i], merges[i].merged};
   }
 }
 
@@ -77,6 +85,18 @@ void BpeModel::character_symbols(std::string_view piece, std::vector<Symbol>& sy
     after_unknown = unknown;
   };
   while (p < end) {
+    size_t whole = 0;
+    TokenId whole_token = kNoToken;
+    whole_tokens_.prefixes({reinterpret_cast<const char*>(p), static_cast<size_t>(end - p)},
+                           [&](size_t length, TokenId id) {
+                             whole = length;
+                             whole_token = id;
+                           });
+    if (whole > 0) {
+      add(whole_token, false);
+      p += whole;
+      continue;
+    }
     const size_t size = std::max<size_t>(decode_utf8(p, end).size, 1);  // an invalid byte is a character of its own
     const TokenId id = index_.find({reinterpret_cast<const char*>(p), size});
     const auto has_byte = [&](unsigned char byte) { return single_bytes_[byte] != kNoToken; };

@@ -113,9 +113,9 @@ TEST(BpeTrain, TheSameForAnyThreadsAndAnyOrder) {
   documents.push_back(large);
   const auto one = train(documents, 1000, 1);
   ASSERT_TRUE(one.ok()) << one.error().message;
-  EXPECT_EQ(train(documents, 1000, 3)->to_json(), one->to_json());
+  EXPECT_EQ(train(documents, 1000, 3)->to_file(), one->to_file());
   std::reverse(documents.begin(), documents.end());
-  EXPECT_EQ(train(documents, 1000, 2)->to_json(), one->to_json());
+  EXPECT_EQ(train(documents, 1000, 2)->to_file(), one->to_file());
 }
 
 TEST(BpeTrain, PartsOfALargeDocumentHaveThePiecesOfTheWhole) {

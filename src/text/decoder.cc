@@ -1,9 +1,11 @@
 #include "text/decoder.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "text/byte_alphabet.h"
 #include "text/json_reader.h"
+#include "text/metaspace.h"
 #include "text/normalizer.h"
 #include "text/overloaded.h"
 
@@ -31,8 +33,50 @@ std::string strip(std::string text, const Decoder::Strip& rule) {
   return text.substr(begin, end - begin);
 }
 
+// The order and the rules of Hugging Face's library.
+std::string Decoder::WordPiece::token_bytes(std::string token, bool is_first) const {
+  static constexpr std::pair<std::string_view, std::string_view> kCleaned[] = {
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+  if (!is_first) token = token.starts_with(prefix) ? token.substr(prefix.size()) : " " + token;
+  if (!cleanup) return token;
+  for (const auto& [from, to] : kCleaned) token = replace_all(token, from, to);
+  return token;
+}
+
+Result<Decoder::Step> Decoder::read_step(const std::string& type, const JsonPlace& place) {
+  if (type == "ByteLevel") {
+    INGOT_TRY(place.is_object_with({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
+    return Step(ByteLevel{});
+  }
+  if (type == "ByteFallback") {
+    INGOT_TRY(place.is_object_with({"type"}));
+    return Step(ByteFallback{});
+  }
+  if (type == "Replace") {
+    INGOT_TRY(place.is_object_with({"type", "pattern", "content"}));
+    INGOT_ASSIGN(std::string from, read_string_pattern(place["pattern"]));
+    INGOT_ASSIGN(std::string to, place["content"].string());
+    return Step(Replace{std::move(from), std::move(to)});
+  }
+  if (type == "Metaspace") {
+    INGOT_ASSIGN(const MetaspaceRule rule, MetaspaceRule::read(place));
+    return Step(Metaspace{rule.replacement, rule.prepend != MetaspaceRule::Prepend::never});
+  }
+  INGOT_TRY(place.is_object_with({"type", "prefix", "cleanup"}));
+  WordPiece pieces;
+  INGOT_ASSIGN(pieces.prefix, place["prefix"].string());
+  INGOT_ASSIGN(pieces.cleanup, place["cleanup"].boolean_or(true));
+  return Step(std::move(pieces));
+}
+
 Status Decoder::add(const JsonPlace& place, int depth) {
+  static constexpr std::string_view kKnown[] = {"ByteLevel", "Replace", "ByteFallback", "Metaspace",
+                                                "WordPiece", "Fuse",    "Strip",        "Sequence"};
   INGOT_ASSIGN(const std::string type, place.type());
+  if (std::ranges::find(kKnown, type) == std::end(kKnown))
+    return place["type"].unsupported(
+        fmt::format("the decoder {} (known: {})", describe(type), fmt::join(kKnown, ", ")));
   if (type == "Sequence") {
     INGOT_TRY(place.is_object_with({"type", "decoders"}));
     const JsonPlace list = place["decoders"];
@@ -61,22 +105,11 @@ Status Decoder::add(const JsonPlace& place, int depth) {
     return {};
   }
   if (fused_) return place.unsupported(fmt::format("the decoder {} after the tokens were fused", describe(type)));
-  if (type == "ByteLevel") {
-    INGOT_TRY(place.is_object_with({"type", "add_prefix_space", "trim_offsets", "use_regex"}));
-    steps_.emplace_back(ByteLevel{});
-    fused_ = true;
-  } else if (type == "ByteFallback") {
-    INGOT_TRY(place.is_object_with({"type"}));
-    steps_.emplace_back(ByteFallback{});
-  } else if (type == "Replace") {
-    INGOT_TRY(place.is_object_with({"type", "pattern", "content"}));
-    INGOT_ASSIGN(std::string from, read_string_pattern(place["pattern"]));
-    INGOT_ASSIGN(std::string to, place["content"].string());
-    steps_.emplace_back(Replace{std::move(from), std::move(to)});
-  } else {
-    return place["type"].unsupported(
-        fmt::format("the decoder {} (known: ByteLevel, Replace, ByteFallback, Fuse, Strip, Sequence)", describe(type)));
-  }
+  if (steps_.size() == kMostNested) return place.unsupported("a Sequence this long");
+  INGOT_ASSIGN(Step step, read_step(type, place));
+  steps_.push_back(std::move(step));
+  fused_ = type == "ByteLevel";
+  joins_words_ = joins_words_ || type == "WordPiece";
   return {};
 }
 
@@ -87,18 +120,22 @@ Result<Decoder> Decoder::read(const JsonPlace& place) {
   return decoder;
 }
 
-std::string Decoder::token_bytes(std::string_view token) const {
+std::string Decoder::token_bytes(std::string_view token, bool is_first) const {
   std::string current(token);
   for (const auto& step : steps_) {
-    current =
-        std::visit(Overloaded{[&](const ByteLevel&) { return alphabet_to_bytes(current).value_or(current); },
-                              [&](const ByteFallback&) {
-                                const int byte = fallback_byte(current);
-                                return byte < 0 ? current : std::string(1, static_cast<char>(byte));
-                              },
-                              [&](const Replace& replace) { return replace_all(current, replace.from, replace.to); },
-                              [&](const Strip& rule) { return strip(current, rule); }},
-                   step);
+    current = std::visit(
+        Overloaded{[&](const ByteLevel&) { return alphabet_to_bytes(current).value_or(current); },
+                   [&](const ByteFallback&) {
+                     const int byte = fallback_byte(current);
+                     return byte < 0 ? current : std::string(1, static_cast<char>(byte));
+                   },
+                   [&](const Replace& replace) { return replace_all(current, replace.from, replace.to); },
+                   [&](const Strip& rule) { return strip(current, rule); },
+                   [&](const Metaspace& space) {
+                     return replace_all(current, space.replacement, is_first && space.drops_first ? "" : " ");
+                   },
+                   [&](const WordPiece& pieces) { return pieces.token_bytes(current, is_first); }},
+        step);
   }
   return current;
 }

@@ -1,7 +1,6 @@
 // The pre-tokenisers of GPT-2 and of Llama 3, Qwen and cl100k, written by hand: the same pieces as their regexes,
 // nearly four times as fast as PCRE2's JIT on English text (BM_Split* in text_bench.cc). The tests compare both on all
-// code points that PCRE2 knows (10.42: Unicode 14); letters and numbers that Unicode has got since, up to 16, have
-// their class here alone.
+// code points.
 #pragma once
 
 #include <optional>

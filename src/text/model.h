@@ -20,6 +20,16 @@ struct ModelScratch {
   static constexpr uint32_t kNoRank = UINT32_MAX;
   std::vector<Symbol> symbols;
   std::vector<uint64_t> queue;
+
+  // The best way to reach a place of a piece, for UnigramModel.
+  struct PathNode {
+    double score;
+    uint32_t start;  // where its last token begins; kNoStart: the place cannot be reached
+    TokenId id;
+  };
+  static constexpr uint32_t kNoStart = UINT32_MAX;
+  std::vector<PathNode> path;
+  std::vector<uint32_t> steps;
 };
 
 // Immutable, thread-safe.

@@ -1,13 +1,15 @@
-// Normalizer: changes text before it is cut into pieces. Prepend, Replace (of a string), NFC, NFD, NFKC, NFKD and
-// sequences of them; bytes that are not valid UTF-8 stay as they are.
+// Normalizer: changes text before it is cut into pieces. Prepend, Replace (of a string or regex), NFC, NFD, NFKC, NFKD,
+// Lowercase, StripAccents, Strip, Nmt, BertNormalizer, Precompiled and sequences of them; bytes that are not valid
+// UTF-8 stay as they are.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
+#include "text/sentencepiece_normalizer.h"
 
 namespace ingot {
 
@@ -18,24 +20,21 @@ class Normalizer {
   Normalizer() = default;  // changes nothing
   // The "normalizer" of a tokenizer.json; null changes nothing.
   static Result<Normalizer> read(const JsonPlace& place);
+  explicit Normalizer(SentencePieceNormalizer sentencepiece);
 
   bool empty() const { return steps_.empty(); }
-  std::string apply(std::string_view text) const;
+  // at_start: the text begins a whole text.
+  std::string apply(std::string_view text, bool at_start = true) const;
 
  private:
-  struct Prepend {
-    std::string text;  // before any text that is not empty
+  struct Step {
+    std::function<std::string(std::string_view text, bool at_start)> apply;
+    size_t growth = 1;  // how many times as long it may make a text, where that is up to the file
   };
-  struct Replace {
-    std::string from, to;
-  };
-  struct UnicodeForm {
-    bool compose = false;
-    bool compatible = false;
-    std::string apply(std::string_view text) const;
-  };
+  static Result<Step> read_step(const std::string& type, const JsonPlace& place);
   Status add(const JsonPlace& place, int depth);
-  std::vector<std::variant<Prepend, Replace, UnicodeForm>> steps_;
+  std::vector<Step> steps_;
+  size_t growth_ = 1;
 };
 
 std::string replace_all(std::string_view text, std::string_view from, std::string_view to);

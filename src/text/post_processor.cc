@@ -15,9 +15,12 @@ class Reader {
     INGOT_ASSIGN(const std::string type, place.type());
     if (type == "ByteLevel") return place.is_object_with({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     if (type == "TemplateProcessing") return read_template(place);
+    if (type == "BertProcessing" || type == "RobertaProcessing") return read_ends(place);
     if (type != "Sequence") {
       return place["type"].unsupported(
-          fmt::format("the post-processor {} (known: ByteLevel, TemplateProcessing, Sequence)", describe(type)));
+          fmt::format("the post-processor {} (known: ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing, "
+                      "Sequence)",
+                      describe(type)));
     }
     INGOT_TRY(place.is_object_with({"type", "processors"}));
     const JsonPlace list = place["processors"];
@@ -29,10 +32,32 @@ class Reader {
   PostProcessor result;
 
  private:
+  Status only_one(const JsonPlace& place) {
+    if (has_template_) return place.unsupported("a second post-processor that adds tokens");
+    has_template_ = true;
+    return {};
+  }
+
+  // Bert: [CLS] before, [SEP] after. Roberta's other keys are about offsets.
+  Status read_ends(const JsonPlace& place) {
+    INGOT_TRY(place.is_object_with({"type", "sep", "cls", "trim_offsets", "add_prefix_space"}));
+    INGOT_TRY(only_one(place));
+    INGOT_TRY(add_end(place["cls"], result.before));
+    return add_end(place["sep"], result.after);
+  }
+
+  // ["[CLS]", 101]
+  Status add_end(const JsonPlace& place, std::vector<TokenId>& ids) {
+    if (!place.value().is_array() || place.value().size() != 2) return place.expected("a token and its id");
+    INGOT_ASSIGN(const int64_t id, place[1].integer(0, kMostTokens - 1));
+    if (!vocabulary_.contains(static_cast<TokenId>(id))) return place[1].expected("the id of a token");
+    ids.push_back(static_cast<TokenId>(id));
+    return {};
+  }
+
   Status read_template(const JsonPlace& place) {
     INGOT_TRY(place.is_object_with({"type", "single", "pair", "special_tokens"}));
-    if (has_template_) return place.unsupported("a second TemplateProcessing");
-    has_template_ = true;
+    INGOT_TRY(only_one(place));
     const JsonPlace single = place["single"];
     INGOT_TRY(single.is_array());
     bool seen_text = false;

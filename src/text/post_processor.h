@@ -1,4 +1,5 @@
-// PostProcessor: the special tokens that a whole text gets at its ends (TemplateProcessing, single sequences).
+// PostProcessor: the special tokens that a whole text gets at its ends (TemplateProcessing, BertProcessing,
+// RobertaProcessing; single sequences).
 // ByteLevel changes offsets only, which Ingot does not have.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <new>
 
+#include "text/unicode_later.h"
 #include "text/utf8.h"
 
 namespace ingot {
@@ -14,8 +15,19 @@ namespace {
 constexpr std::string_view kWhiteSpace =
     R"(\t-\r\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
-// Writes \s and \S out as White_Space. \S inside a class has no such form and stays PCRE2's (which differs in U+180E
-// alone). Oniguruma's classes nest and intersect, PCRE2's do not: those are refused rather than misread.
+// A general category at `at`, after the backslash (p{L}, P{Lu}, pL): its name; empty for anything else.
+std::string_view category_at(std::string_view pattern, size_t at) {
+  std::string_view rest = pattern.substr(at + 1);
+  if (!rest.starts_with('{')) return rest.substr(0, 1);
+  rest.remove_prefix(1);
+  const size_t end = rest.find('}');
+  return end == 1 || end == 2 ? rest.substr(0, end) : std::string_view();
+}
+
+// Writes \s and \S out as White_Space, and adds to general categories the characters that PCRE2 does not know yet (but
+// not to a \P inside a class, which has no such form). \S inside a class has no such form and stays PCRE2's (which
+// differs in U+180E alone). Oniguruma's classes nest and intersect, PCRE2's do not: those are refused rather than
+// misread.
 Result<std::string> translate(std::string_view pattern) {
   std::string out;
   bool in_class = false;
@@ -27,6 +39,16 @@ Result<std::string> translate(std::string_view pattern) {
         out += in_class ? std::string(kWhiteSpace) : fmt::format("[{}]", kWhiteSpace);
       } else if (escaped == 'S' && !in_class) {
         out += fmt::format("[^{}]", kWhiteSpace);
+      } else if (escaped == 'p' || (escaped == 'P' && !in_class)) {
+        const std::string_view category = category_at(pattern, i);
+        const std::string later = later_characters(category);
+        if (later.empty()) {
+          out += {c, escaped};
+          continue;
+        }
+        out += in_class ? "" : escaped == 'p' ? "[" : "[^";
+        out += fmt::format("\\p{{{}}}{}{}", category, later, in_class ? "" : "]");
+        i += pattern[i + 1] == '{' ? category.size() + 2 : 1;
       } else {
         out += {c, escaped};
       }

@@ -1,6 +1,6 @@
 // Regex: a pattern of a tokenizer.json on PCRE2 (JIT, UTF, UCP). The patterns are written for Oniguruma; where the two
 // read the same text differently it is translated: \s and \S mean Unicode's White_Space (PCRE2's \s also has U+180E),
-// and ^ and $ match at line ends. PCRE2 10.42 knows Unicode 14.
+// ^ and $ match at line ends, and general categories (\p{L}) are those of Unicode 16, where PCRE2 10.42 knows 14.
 #pragma once
 
 #include <cstddef>

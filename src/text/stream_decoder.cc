@@ -12,8 +12,9 @@ StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special)
 
 std::string StreamDecoder::push(TokenId id) {
   const TokenizerParts& parts = tokenizer_.parts();
-  if (skip_special_ && parts.vocabulary.special(id)) return {};
-  held_ += parts.vocabulary.bytes(id);
+  if (!parts.vocabulary.contains(id) || (skip_special_ && parts.vocabulary.special(id))) return {};
+  held_ += is_first_ ? parts.vocabulary.first_bytes(id) : parts.vocabulary.bytes(id);
+  is_first_ = false;
   const Decoder::Strip& rule = parts.decoder.text_strip();
   const size_t size = rule.content.size();
   while (strip_left_ > 0 && !held_.empty()) {
@@ -38,6 +39,7 @@ std::string StreamDecoder::flush() {
   const Decoder::Strip& rule = tokenizer_.parts().decoder.text_strip();
   std::string text = std::move(held_);
   held_.clear();
+  is_first_ = true;
   strip_left_ = rule.start;
   if (rule.content.empty()) return text;
   return strip(std::move(text), {rule.content, 0, rule.stop});

@@ -23,6 +23,7 @@ class StreamDecoder {
  private:
   Tokenizer tokenizer_;
   bool skip_special_;
+  bool is_first_ = true;    // no token has come yet
   int64_t strip_left_ = 0;  // characters that the decoder's Strip may still take from the start
   std::string held_;        // decoded bytes not yet given out
 };

@@ -38,6 +38,16 @@ Status by_id(const JsonPlace& place, const TokenizerParts& parts, std::optional<
   return {};
 }
 
+// What a text gets at its ends, which a .model does not say: BOS alone unless the configuration says otherwise.
+Status read_added_ends(const JsonPlace& place, TokenizerParts& parts) {
+  INGOT_ASSIGN(const bool bos, place["add_bos_token"].boolean_or(true));
+  INGOT_ASSIGN(const bool eos, place["add_eos_token"].boolean_or(false));
+  parts.post_processor = {};
+  if (bos && parts.bos) parts.post_processor.before = {*parts.bos};
+  if (eos && parts.eos) parts.post_processor.after = {*parts.eos};
+  return {};
+}
+
 }  // namespace
 
 Status read_token_roles(const std::string& directory, TokenizerParts& parts) {
@@ -50,7 +60,8 @@ Status read_token_roles(const std::string& directory, TokenizerParts& parts) {
   INGOT_TRY(by_id(id_place["bos_token_id"], parts, parts.bos));
   INGOT_TRY(by_id(id_place["eos_token_id"], parts, parts.eos));
   INGOT_TRY(by_name(name_place["bos_token"], parts, parts.bos));
-  return by_name(name_place["eos_token"], parts, parts.eos);
+  INGOT_TRY(by_name(name_place["eos_token"], parts, parts.eos));
+  return parts.sentencepiece.empty() ? Status() : read_added_ends(name_place, parts);
 }
 
 }  // namespace ingot

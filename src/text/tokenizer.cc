@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "text/sentencepiece_file.h"
 #include "text/tokenizer_json.h"
 #include "text/tokenizer_parts.h"
 
@@ -10,6 +11,15 @@ namespace ingot {
 namespace {
 
 constexpr uint64_t kLargestFile = uint64_t{1} << 30;
+
+Result<std::shared_ptr<TokenizerParts>> build(std::string_view bytes, std::string_view source_name) {
+  if (looks_like_sentencepiece(bytes)) {
+    INGOT_ASSIGN(const SentencePieceFile file, read_sentencepiece_file(bytes, source_name));
+    return build_sentencepiece(file, bytes, source_name);
+  }
+  INGOT_ASSIGN(const TokenizerFile file, read_tokenizer_file(bytes, source_name));
+  return build_tokenizer(file, source_name);
+}
 
 // One call of encode: from text to ids, stage by stage.
 class EncodeRun {
@@ -23,9 +33,10 @@ class EncodeRun {
   void encode(std::string_view text) {
     if (options_.add_special) add(parts_.post_processor.before);
     with_added(text, false, [&](std::string_view segment) {
-      if (parts_.normalizer.empty()) return encode_normalized(segment);
-      const std::string normalized = parts_.normalizer.apply(segment);
-      encode_normalized(normalized);
+      const bool at_start = segment.data() == text.data();
+      if (parts_.normalizer.empty()) return encode_normalized(segment, at_start);
+      const std::string normalized = parts_.normalizer.apply(segment, at_start);
+      encode_normalized(normalized, at_start);
     });
     if (options_.add_special) add(parts_.post_processor.after);
     flush();
@@ -41,11 +52,12 @@ class EncodeRun {
     });
   }
 
-  void encode_normalized(std::string_view text) {
+  void encode_normalized(std::string_view text, bool at_start) {
     with_added(text, true, [&](std::string_view segment) {
       begin_ = reinterpret_cast<uintptr_t>(text.data());
       end_ = begin_ + text.size();
-      parts_.pre_tokenizer.split(segment, [&](std::string_view piece) { encode_piece(piece); });
+      parts_.pre_tokenizer.split(segment, at_start && segment.data() == text.data(),
+                                 [&](std::string_view piece) { encode_piece(piece); });
     });
   }
 
@@ -126,37 +138,41 @@ void ScratchPool::give_back(std::unique_ptr<EncodeScratch> scratch) {
   waiting_.push_back(std::move(scratch));
 }
 
+std::optional<fs::path> Tokenizer::file_in(const fs::path& directory) {
+  std::error_code ignored;
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model"}) {
+    if (fs::exists(directory / name, ignored)) return directory / name;
+  }
+  return std::nullopt;
+}
+
 Result<Tokenizer> Tokenizer::load(const fs::path& path) {
   std::error_code ignored;
   const bool is_directory = fs::is_directory(path, ignored);
-  const fs::path file = is_directory ? path / "tokenizer.json" : path;
-  if (is_directory && !fs::exists(file, ignored)) {
-    return input_error("{}: no tokenizer.json in this directory{}", path.string(),
-                       fs::exists(path / "tokenizer.model", ignored)
-                           ? " (its tokenizer.model is of a kind that is not supported)"
-                           : "");
+  const std::optional<fs::path> file = is_directory ? file_in(path) : path;
+  if (!file) return input_error("{}: no tokenizer.json in this directory, and no tokenizer.model", path.string());
+  if (const auto size = fs::file_size(*file, ignored); !ignored && size > kLargestFile) {
+    return input_error("{}: {} bytes are no tokenizer.json (at most {})", file->string(), size, kLargestFile);
   }
-  if (const auto size = fs::file_size(file, ignored); !ignored && size > kLargestFile) {
-    return input_error("{}: {} bytes are no tokenizer.json (at most {})", file.string(), size, kLargestFile);
-  }
-  INGOT_ASSIGN(const std::string json, read_file(file));
-  INGOT_ASSIGN(const TokenizerFile parsed, read_tokenizer_file(json, file.string()));
-  INGOT_ASSIGN(const std::shared_ptr<TokenizerParts> parts, build_tokenizer(parsed, file.string()));
+  INGOT_ASSIGN(const std::string bytes, read_file(*file));
+  INGOT_ASSIGN(const std::shared_ptr<TokenizerParts> parts, build(bytes, file->string()));
   if (is_directory) INGOT_TRY(read_token_roles(path.string(), *parts));
   return Tokenizer(parts);
 }
 
-Result<Tokenizer> Tokenizer::parse(std::string_view json, std::string_view source_name) {
-  INGOT_ASSIGN(const TokenizerFile parsed, read_tokenizer_file(json, source_name));
-  INGOT_ASSIGN(const std::shared_ptr<TokenizerParts> parts, build_tokenizer(parsed, source_name));
+Result<Tokenizer> Tokenizer::parse(std::string_view bytes, std::string_view source_name) {
+  INGOT_ASSIGN(const std::shared_ptr<TokenizerParts> parts, build(bytes, source_name));
   return Tokenizer(parts);
 }
 
 Status Tokenizer::save(const fs::path& path) const {
-  return write_file_atomic(path, to_json());
+  return write_file_atomic(path, to_file());
 }
-std::string Tokenizer::to_json() const {
-  return write_tokenizer_json(*parts_);
+std::string Tokenizer::to_file() const {
+  return parts_->sentencepiece.empty() ? write_tokenizer_json(*parts_) : parts_->sentencepiece;
+}
+std::string_view Tokenizer::file_name() const {
+  return parts_->sentencepiece.empty() ? "tokenizer.json" : "tokenizer.model";
 }
 
 int64_t Tokenizer::vocab_size() const {
@@ -207,8 +223,12 @@ std::vector<TokenId> Tokenizer::encode(std::string_view text, EncodeOptions opti
 
 std::string Tokenizer::decode(std::span<const TokenId> ids, bool skip_special) const {
   std::string text;
+  bool first = true;
+  const Vocabulary& vocabulary = parts_->vocabulary;
   for (const TokenId id : ids) {
-    if (!skip_special || !is_special(id)) text += parts_->vocabulary.bytes(id);
+    if (!vocabulary.contains(id) || (skip_special && vocabulary.special(id))) continue;
+    text += first ? vocabulary.first_bytes(id) : vocabulary.bytes(id);
+    first = false;
   }
   if (parts_->decoder.text_strip().content.empty()) return text;
   return strip(std::move(text), parts_->decoder.text_strip());

@@ -1,9 +1,11 @@
-// Tokenizer: text to token ids and back, as a Hugging Face tokenizer.json says. The file's stages are kept apart: added
-// tokens, normalizer, pre-tokenizer, model, post-processor, decoder, each with its own file in this folder.
+// Tokenizer: text to token ids and back, as a Hugging Face tokenizer.json or a SentencePiece .model says. The stages
+// are kept apart: added tokens, normalizer, pre-tokenizer, model, post-processor, decoder, each with its own file in
+// this folder.
 //
-// Supported: byte-level BPE (GPT-2, Llama 3, Qwen, …) and character BPE with byte fallback (Llama 2). What a file asks
-// for beyond that is refused by name. Any byte sequence may be encoded; with a byte-level vocabulary, or one with byte
-// fallback, it decodes to the same bytes, valid UTF-8 or not.
+// Supported: byte-level BPE (GPT-2, Llama 3, Qwen, …), character BPE with byte fallback (Llama 2, Gemma), Unigram (T5,
+// XLM-RoBERTa) and WordPiece (BERT). What a file asks for beyond that is refused by name. Any byte sequence may be
+// encoded; with a byte-level vocabulary, or one with byte fallback, and no normalizer it decodes to the same bytes,
+// valid UTF-8 or not.
 //
 // Thread-safety: a Tokenizer is immutable; any number of threads may use one. Copies share their tables.
 #pragma once
@@ -34,16 +36,20 @@ struct EncodeOptions {
 
 class Tokenizer {
  public:
-  // A tokenizer.json, or a directory that holds one; of a directory tokenizer_config.json and generation_config.json
-  // name BOS and EOS. Errors are ErrorKind::input and name the path and the key.
-  static Result<Tokenizer> load(const fs::path& tokenizer_json_or_directory);
-  // The text of a tokenizer.json; source_name stands for the path in messages.
-  static Result<Tokenizer> parse(std::string_view json, std::string_view source_name);
+  // A tokenizer.json or .model, or a directory that holds one; of a directory tokenizer_config.json and
+  // generation_config.json name BOS and EOS. Errors are ErrorKind::input and name the path and the key.
+  static Result<Tokenizer> load(const fs::path& file_or_directory);
+  // The file in a directory that load reads: tokenizer.json, else tokenizer.model, else spiece.model; else nothing.
+  static std::optional<fs::path> file_in(const fs::path& directory);
+  // The bytes of a tokenizer.json or .model; source_name stands for the path in messages.
+  static Result<Tokenizer> parse(std::string_view bytes, std::string_view source_name);
   explicit Tokenizer(std::shared_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
 
-  // Writes a tokenizer.json, atomically, which loads back to the same fingerprint, here and in Hugging Face's library.
+  // Writes, atomically, what loads back to the same fingerprint, here and in Hugging Face's libraries: a
+  // tokenizer.json, or the .model that this came as.
   Status save(const fs::path& path) const;
-  std::string to_json() const;
+  std::string to_file() const;
+  std::string_view file_name() const;  // as a model's directory names it: tokenizer.json or tokenizer.model
 
   int64_t vocab_size() const;  // the largest id + 1, added tokens included
   int64_t merge_count() const;

@@ -1,6 +1,7 @@
 // From the parts of a tokenizer.json to a tokenizer, checking each against the others.
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -8,12 +9,14 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "text/byte_alphabet.h"
+#include "text/overloaded.h"
 #include "text/tokenizer_json.h"
 
 namespace ingot {
 namespace {
 
 using Ids = std::unordered_map<std::string_view, TokenId>;
+using Tokens = std::vector<std::pair<std::string_view, TokenId>>;
 
 std::string in_quotes(std::string_view text) {
   return describe(Json(std::string(text)));
@@ -36,9 +39,7 @@ class Builder {
     INGOT_TRY(collect_ids());
     INGOT_TRY(fill_vocabulary());
     INGOT_ASSIGN(parts_->post_processor, PostProcessor::read(top_["post_processor"], parts_->vocabulary));
-    INGOT_TRY(read_options());
-    INGOT_TRY(read_merges());
-    make_model();
+    INGOT_TRY(make_model());
     keep_stages();
     name_roles();
     parts_->fingerprint = fingerprint();
@@ -53,22 +54,41 @@ class Builder {
     for (const char* key : {"truncation", "padding"}) {
       if (!top_[key].is_null()) return top_[key].unsupported("cutting or padding texts (set it to null)");
     }
-    if (model_.value().is_object() && !model_["type"].is_null()) {  // older files do not name it
-      INGOT_ASSIGN(const std::string type, model_.type());
-      if (type != "BPE") return model_["type"].unsupported(fmt::format("the model {} (known: BPE)", describe(type)));
+    return check_model_head();
+  }
+
+  // Older files do not name the type.
+  Result<std::string> model_type() const {
+    if (!model_.value().is_object()) return model_.expected("an object");
+    if (!model_["type"].is_null()) return model_.type();
+    if (file_.is_scored) return std::string("Unigram");
+    return std::string(model_["max_input_chars_per_word"].is_null() ? "BPE" : "WordPiece");
+  }
+
+  Status check_model_head() {
+    INGOT_ASSIGN(type_, model_type());
+    if (type_ == "BPE") {
+      INGOT_TRY(
+          model_.is_object_with({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
+                                 "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
+    } else if (type_ == "Unigram") {
+      INGOT_TRY(model_.is_object_with({"type", "unk_id", "byte_fallback", "vocab"}));
+    } else if (type_ == "WordPiece") {
+      INGOT_TRY(model_.is_object_with(
+          {"type", "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "vocab"}));
+    } else {
+      return model_["type"].unsupported(fmt::format("the model {} (known: BPE, Unigram, WordPiece)", describe(type_)));
     }
-    INGOT_TRY(model_.is_object_with({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix",
-                                     "fuse_unk", "byte_fallback", "ignore_merges", "vocab", "merges"}));
     for (const char* key : {"vocab", "merges"}) {  // what was well-formed is in file_
       if (!model_[key].is_null())
-        return model_[key].expected(key == std::string_view("vocab") ? "an object" : "an array");
+        return model_[key].expected(key == std::string_view("merges") ? "an array" : "the tokens");
     }
-    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-      if (!model_[key].is_null() && model_[key].value() != "")
-        return model_[key].unsupported("a prefix or suffix of tokens");
+    if (file_.is_scored != (type_ == "Unigram")) {
+      return model_["vocab"].wrong(
+          file_.is_scored ? fmt::format("expected an object, found an array of {}", file_.vocabulary.size())
+                          : std::string("expected an array of tokens and scores, found an object"));
     }
-    const Json& dropout = model_["dropout"].value();
-    if (!dropout.is_null() && dropout != 0) return model_["dropout"].unsupported("BPE dropout");
+    if (type_ != "BPE" && !file_.merges.empty()) return model_["merges"].wrong("only a BPE has merges");
     return {};
   }
 
@@ -116,22 +136,78 @@ class Builder {
     parts_->vocabulary = Vocabulary(size_);
     for (const auto& [text, id] : file_.vocabulary) {
       parts_->model_ids.push_back(static_cast<TokenId>(id));
-      parts_->vocabulary.set(static_cast<TokenId>(id), text, parts_->decoder.token_bytes(text), false);
+      parts_->vocabulary.set(static_cast<TokenId>(id), text, parts_->decoder.token_bytes(text, false),
+                             parts_->decoder.token_bytes(text, true), false);
     }
     std::sort(parts_->model_ids.begin(), parts_->model_ids.end());
     // An added token is found in the text as it is written there, so that is what it stands for, unless it was the
     // normalized text that it was found in.
     for (const AddedToken& token : added_) {
-      const bool verbatim = !token.normalized || parts_->normalizer.empty();
-      parts_->vocabulary.set(token.id, token.content,
-                             verbatim ? token.content : parts_->decoder.token_bytes(token.content), token.special);
+      // What the model makes of normalized text too, it stands for as the decoder says.
+      const bool of_model = !token.special && ids_.contains(token.content);
+      const bool verbatim =
+          (!token.normalized || parts_->normalizer.empty()) && !of_model && !parts_->decoder.joins_words();
+      const auto bytes = [&](bool is_first) {
+        return verbatim ? token.content : parts_->decoder.token_bytes(token.content, is_first);
+      };
+      parts_->vocabulary.set(token.id, token.content, bytes(false), bytes(true), token.special);
     }
     parts_->added = AddedTokens(added_, parts_->normalizer);
     return {};
   }
 
-  Status read_options() {
-    auto& options = parts_->bpe;
+  Status make_model() {
+    if (type_ != "BPE" && parts_->pre_tokenizer.byte_level())
+      return top_["pre_tokenizer"].unsupported(fmt::format("ByteLevel before the model {}", type_));
+    if (type_ == "Unigram") return make_unigram();
+    if (type_ == "WordPiece") return make_word_piece();
+    for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+      if (!model_[key].is_null() && model_[key].value() != "")
+        return model_[key].unsupported("a prefix or suffix of tokens");
+    }
+    const Json& dropout = model_["dropout"].value();
+    if (!dropout.is_null() && dropout != 0) return model_["dropout"].unsupported("BPE dropout");
+    BpeModel::Options options;
+    INGOT_TRY(read_bpe_options(options));
+    INGOT_TRY(read_merges());
+    make_bpe(options);
+    return {};
+  }
+
+  Status make_unigram() {
+    UnigramModel::Options options;
+    INGOT_ASSIGN(options.byte_fallback, model_["byte_fallback"].boolean_or(false));
+    if (!model_["unk_id"].is_null()) {
+      INGOT_ASSIGN(const int64_t unk, model_["unk_id"].integer(0, static_cast<int64_t>(file_.vocabulary.size()) - 1));
+      options.unk = static_cast<TokenId>(unk);
+    }
+    const double lowest = file_.scores.empty() ? 0 : *std::ranges::min_element(file_.scores);
+    Tokens tokens = usable_tokens();
+    std::erase_if(tokens, [&](const auto& token) { return token.second == options.unk; });  // is never spelled out
+    parts_->model = std::make_unique<UnigramModel>(tokens, file_.scores, lowest, byte_tokens(), options);
+    parts_->options = options;
+    parts_->scores = file_.scores;
+    return {};
+  }
+
+  Status make_word_piece() {
+    WordPieceModel::Options options;
+    if (!model_["continuing_subword_prefix"].is_null()) {
+      INGOT_ASSIGN(options.prefix, model_["continuing_subword_prefix"].string());
+    }
+    if (!model_["max_input_chars_per_word"].is_null()) {
+      INGOT_ASSIGN(options.longest_word, model_["max_input_chars_per_word"].integer(0, INT32_MAX));
+    }
+    INGOT_ASSIGN(const std::string unk, model_["unk_token"].string());
+    const auto known = ids_.find(unk);
+    if (known == ids_.end()) return model_["unk_token"].expected("a token of model.vocab");
+    options.unk = known->second;
+    parts_->model = std::make_unique<WordPieceModel>(usable_tokens(), options);
+    parts_->options = options;
+    return {};
+  }
+
+  Status read_bpe_options(BpeModel::Options& options) {
     options.byte_level = parts_->pre_tokenizer.byte_level();
     INGOT_ASSIGN(options.ignore_merges, model_["ignore_merges"].boolean_or(false));
     INGOT_ASSIGN(options.byte_fallback, model_["byte_fallback"].boolean_or(false));
@@ -171,30 +247,46 @@ class Builder {
     return {};
   }
 
-  void make_model() {
-    std::vector<std::pair<std::string_view, TokenId>> tokens;
-    std::vector<std::string> bytes;
-    bytes.reserve(file_.vocabulary.size());  // views of its strings are kept
-    std::array<TokenId, 256> byte_tokens;
-    byte_tokens.fill(kNoToken);
+  // The tokens that text can become: special ones only where they were asked for, never by chance.
+  Tokens usable_tokens() const {
+    Tokens tokens;
     for (const auto& [text, id] : file_.vocabulary) {
       const auto token = static_cast<TokenId>(id);
-      if (const int byte = fallback_byte(text); byte >= 0) byte_tokens[static_cast<size_t>(byte)] = token;
-      if (parts_->vocabulary.special(token)) continue;  // special only where it was asked for, never by chance
-      if (!parts_->bpe.byte_level) {
-        tokens.emplace_back(text, token);
-      } else if (auto spelled = alphabet_to_bytes(text)) {
-        tokens.emplace_back(bytes.emplace_back(std::move(*spelled)), token);
-      }
+      if (!parts_->vocabulary.special(token)) tokens.emplace_back(text, token);
     }
-    warn_of_lost_bytes(tokens);
-    parts_->model = std::make_unique<BpeModel>(tokens, parts_->merges, byte_tokens, parts_->bpe);
+    return tokens;
   }
 
-  void warn_of_lost_bytes(const std::vector<std::pair<std::string_view, TokenId>>& tokens) const {
-    if (!parts_->bpe.byte_level) return;
-    const auto single =
-        std::count_if(tokens.begin(), tokens.end(), [](const auto& token) { return token.first.size() == 1; });
+  // The ids of <0x00> to <0xFF>.
+  std::array<TokenId, 256> byte_tokens() const {
+    std::array<TokenId, 256> tokens;
+    tokens.fill(kNoToken);
+    for (const auto& [text, id] : file_.vocabulary) {
+      if (const int byte = fallback_byte(text); byte >= 0) tokens[static_cast<size_t>(byte)] = static_cast<TokenId>(id);
+    }
+    return tokens;
+  }
+
+  void make_bpe(const BpeModel::Options& options) {
+    Tokens tokens = usable_tokens();
+    std::vector<std::string> bytes;
+    if (options.byte_level) {
+      bytes.reserve(tokens.size());  // views of its strings are kept
+      size_t kept = 0;
+      for (const auto& [text, id] : tokens) {
+        auto plain = alphabet_to_bytes(text);
+        if (!plain) continue;
+        tokens[kept++] = {bytes.emplace_back(std::move(*plain)), id};
+      }
+      tokens.resize(kept);
+      warn_of_missing_bytes(tokens);
+    }
+    parts_->model = std::make_unique<BpeModel>(tokens, parts_->merges, byte_tokens(), options);
+    parts_->options = options;
+  }
+
+  void warn_of_missing_bytes(const Tokens& tokens) const {
+    const auto single = std::ranges::count_if(tokens, [](const auto& token) { return token.first.size() == 1; });
     if (single < 256) {
       log_warning("{}: the vocabulary has {} of the 256 bytes; text with the others does not survive encoding", source_,
                   single);
@@ -219,11 +311,25 @@ class Builder {
     parts_->bos = find({"<s>", "<|begin_of_text|>", "<bos>", "<|endoftext|>"});
   }
 
+  // What the model's options say, for the fingerprint.
+  std::string describe_options() const {
+    return std::visit(Overloaded{[](const BpeModel::Options& bpe) {
+                                   return fmt::format("{} {} {} {} {}", bpe.byte_level, bpe.ignore_merges,
+                                                      bpe.byte_fallback, bpe.fuse_unk, bpe.unk);
+                                 },
+                                 [](const UnigramModel::Options& unigram) {
+                                   return fmt::format("Unigram {} {}", unigram.byte_fallback, unigram.unk);
+                                 },
+                                 [](const WordPieceModel::Options& pieces) {
+                                   return fmt::format("WordPiece {} {} {}", pieces.prefix, pieces.longest_word,
+                                                      pieces.unk);
+                                 }},
+                      parts_->options);
+  }
+
   uint64_t fingerprint() const {
-    std::string text =
-        fmt::format("{}\n{}\n{}\n{}\n{} {} {} {} {}\n", parts_->stages.normalizer, parts_->stages.pre_tokenizer,
-                    parts_->stages.post_processor, parts_->stages.decoder, parts_->bpe.byte_level,
-                    parts_->bpe.ignore_merges, parts_->bpe.byte_fallback, parts_->bpe.fuse_unk, parts_->bpe.unk);
+    std::string text = fmt::format("{}\n{}\n{}\n{}\n{}\n", parts_->stages.normalizer, parts_->stages.pre_tokenizer,
+                                   parts_->stages.post_processor, parts_->stages.decoder, describe_options());
     const auto add_number = [&](int64_t number) {
       for (int i = 0; i < 8; ++i) text.push_back(static_cast<char>(number >> (8 * i)));
     };
@@ -239,6 +345,7 @@ class Builder {
       add_number(merge.left);
       add_number(merge.right);
     }
+    for (const double score : parts_->scores) add_number(std::bit_cast<int64_t>(score));
     std::map<TokenId, const AddedToken*> by_id;
     for (const AddedToken& token : added_) by_id[token.id] = &token;
     for (const auto& [id, token] : by_id) {
@@ -258,6 +365,7 @@ class Builder {
   std::vector<AddedToken> added_;
   std::vector<std::string_view> owners_;  // by id
   int64_t size_ = 0;
+  std::string type_;  // of the model
 };
 
 }  // namespace

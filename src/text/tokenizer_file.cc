@@ -16,16 +16,20 @@ class Handler final : public nlohmann::json_sax<Json> {
     return integer(number, number >= 0 ? static_cast<uint64_t>(number) : UINT64_MAX);
   }
   bool number_unsigned(uint64_t number) override { return integer(number, number); }
-  bool number_float(double number, const std::string&) override { return value(number); }
+  bool number_float(double number, const std::string&) override {
+    return area_ == Area::scores ? score(number) : value(number);
+  }
   bool binary(binary_t&) override { return fail("binary values are not JSON"); }
 
   bool string(std::string& text) override {
     if (area_ == Area::merges) return merge_text(text);
+    if (area_ == Area::scores) return scored_text(text);
     return value(text);
   }
 
   bool start_object(size_t) override {
     if (area_ == Area::vocabulary) return fail("model.vocab: expected an id, found an object");
+    if (area_ == Area::scores) return fail_score();
     if (area_ == Area::merges)
       return fail(fmt::format("model.merges[{}]: expected \"a b\" or [\"a\", \"b\"]", file_.merges.size()));
     if (at("vocab")) {
@@ -50,19 +54,27 @@ class Handler final : public nlohmann::json_sax<Json> {
       pair_.clear();
       return true;
     }
-    if (at("merges")) {
-      area_ = Area::merges;
+    if (area_ == Area::scores) {
+      if (in_pair_) return fail_score();
+      in_pair_ = true;
+      has_token_ = has_score_ = false;
+      return true;
+    }
+    if (at("merges") || at("vocab")) {
+      area_ = at("merges") ? Area::merges : Area::scores;
+      file_.is_scored = file_.is_scored || area_ == Area::scores;
       return true;
     }
     return open(Json::array());
   }
   bool end_array() override {
-    if (area_ != Area::merges) return close();
+    if (area_ != Area::merges && area_ != Area::scores) return close();
     if (!in_pair_) {
       area_ = Area::document;
       return true;
     }
     in_pair_ = false;
+    if (area_ == Area::scores) return has_token_ && has_score_ ? scored_token() : fail_score();
     if (pair_.size() != 2)
       return fail(fmt::format("model.merges[{}]: expected two strings, found {}", file_.merges.size(), pair_.size()));
     file_.merges.emplace_back(std::move(pair_[0]), std::move(pair_[1]));
@@ -86,7 +98,7 @@ class Handler final : public nlohmann::json_sax<Json> {
   const std::string& problem() const { return problem_; }
 
  private:
-  enum class Area { document, vocabulary, merges };
+  enum class Area { document, vocabulary, merges, scores };
 
   bool fail(std::string what) {
     if (problem_.empty()) problem_ = std::move(what);
@@ -119,6 +131,7 @@ class Handler final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool integer(Json number, uint64_t as_id) {
+    if (area_ == Area::scores) return score(number.get<double>());
     if (area_ != Area::vocabulary) return value(std::move(number));
     if (as_id >= static_cast<uint64_t>(kMostTokens)) {
       return fail(fmt::format("model.vocab[{}]: expected an id from 0 to {}, found {}", Json(token_).dump(),
@@ -127,7 +140,28 @@ class Handler final : public nlohmann::json_sax<Json> {
     file_.vocabulary.emplace_back(std::move(token_), static_cast<int64_t>(as_id));
     return true;
   }
+  bool fail_score() {
+    return fail(fmt::format("model.vocab[{}]: expected a token and its score", file_.vocabulary.size()));
+  }
+  bool scored_text(std::string& text) {
+    if (!in_pair_ || has_token_) return fail_score();
+    token_ = std::move(text);
+    return has_token_ = true;
+  }
+  bool score(double number) {
+    if (!in_pair_ || !has_token_ || has_score_) return fail_score();
+    score_ = number;
+    return has_score_ = true;
+  }
+  bool scored_token() {
+    if (file_.vocabulary.size() == static_cast<size_t>(kMostTokens))
+      return fail(fmt::format("model.vocab: expected at most {} tokens", kMostTokens));
+    file_.vocabulary.emplace_back(std::move(token_), static_cast<int64_t>(file_.vocabulary.size()));
+    file_.scores.push_back(score_);
+    return true;
+  }
   bool value(Json value) {
+    if (area_ == Area::scores) return fail_score();
     if (area_ == Area::vocabulary)
       return fail(fmt::format("model.vocab[{}]: expected an id, found {}", Json(token_).dump(), describe(value)));
     if (area_ == Area::merges) {
@@ -156,7 +190,8 @@ class Handler final : public nlohmann::json_sax<Json> {
   std::string key_, token_;
   std::vector<std::string> pair_;
   Area area_ = Area::document;
-  bool in_model_ = false, in_pair_ = false;
+  bool in_model_ = false, in_pair_ = false, has_token_ = false, has_score_ = false;
+  double score_ = 0;
   std::string problem_;
 };
 

@@ -30,6 +30,42 @@ TEST(Golden, Llama3) {
   expect_golden("tokenizers/llama3");
 }
 
+TEST(Golden, Llama2) {
+  expect_golden("tokenizers/llama2");
+}
+
+TEST(Golden, Llama2ReadsItsEndOfTextAsAToken) {
+  const fs::path path = test::shared_data("tokenizers/llama2");
+  if (path.empty()) return;
+  const auto tokenizer = Tokenizer::load(path);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  const EncodeOptions specials{.parse_special = true, .add_special = true};
+  EXPECT_EQ(tokenizer->encode("I love you.</s>", specials), (std::vector<TokenId>{1, 306, 5360, 366, 29889, 2}));
+  EXPECT_EQ(tokenizer->encode("This is \xF0\x9F\xA6\x99.cpp", specials),
+            (std::vector<TokenId>{1, 910, 338, 29871, 243, 162, 169, 156, 29889, 8223}));
+}
+
+// Small files and what the native Hugging Face tokenizer and SentencePiece's tools make of them
+// (tests/golden/make_tokenizers.sh).
+TEST(Golden, SmallTokenizersOfEachKind) {
+  const fs::path directory = fs::path(INGOT_SOURCE_DIR) / "tests/golden/tokenizers";
+  const auto golden = read_file(directory / "golden.json");
+  ASSERT_TRUE(golden.ok()) << golden.error().message;
+  const Json files = Json::parse(*golden);
+  ASSERT_EQ(files.size(), 4u);
+  for (const auto& [name, cases] : files.items()) {
+    const auto tokenizer = Tokenizer::load(directory / name);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+    ASSERT_GE(cases.size(), 15u);
+    for (const Json& example : cases) {
+      const auto text = example["text"].get<std::string>();
+      const auto ids = example["ids"].get<std::vector<TokenId>>();
+      EXPECT_EQ(tokenizer->encode(text, {.parse_special = !name.ends_with(".model")}), ids) << name << ": " << text;
+      EXPECT_EQ(tokenizer->decode(ids), example["decoded"].get<std::string>()) << name << ": " << text;
+    }
+  }
+}
+
 TEST(Golden, Gpt2EndOfTextIsPlainTextUnlessAskedFor) {
   const fs::path path = test::shared_data("tokenizers/gpt2");
   if (path.empty()) return;
@@ -70,11 +106,11 @@ TEST(Golden, SharedTokenizersSurviveSaving) {
     if (path.empty()) continue;
     const auto tokenizer = Tokenizer::load(path / "tokenizer.json");
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().message;
-    const std::string json = tokenizer->to_json();
+    const std::string json = tokenizer->to_file();
     const auto again = Tokenizer::parse(json, "saved");
     ASSERT_TRUE(again.ok()) << again.error().message;
     EXPECT_EQ(again->fingerprint(), tokenizer->fingerprint());
-    EXPECT_EQ(again->to_json(), json);
+    EXPECT_EQ(again->to_file(), json);
     const std::string text = "Hello, world! It's 2024 \xF0\x9F\xA6\x99";
     EXPECT_EQ(again->encode(text), tokenizer->encode(text));
   }

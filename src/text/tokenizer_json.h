@@ -18,6 +18,8 @@ struct TokenizerFile {
   Json document;                                            // without model.vocab and model.merges
   std::vector<std::pair<std::string, int64_t>> vocabulary;  // model.vocab
   std::vector<std::pair<std::string, std::string>> merges;  // model.merges
+  bool is_scored = false;                                   // model.vocab is a list of tokens and scores (Unigram)
+  std::vector<double> scores;                               // by id, where it is
 };
 Result<TokenizerFile> read_tokenizer_file(std::string_view json, std::string_view source_name);
 

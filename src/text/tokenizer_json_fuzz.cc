@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   set_log_level(LogLevel::error);
   const auto tokenizer = Tokenizer::parse({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!tokenizer.ok()) return 0;
-  const auto again = Tokenizer::parse(tokenizer->to_json(), "saved");
+  const auto again = Tokenizer::parse(tokenizer->to_file(), "saved");
   INGOT_CHECK(again.ok(), "{}", again.ok() ? "" : again.error().message);
   INGOT_CHECK(again->fingerprint() == tokenizer->fingerprint(), "another fingerprint after saving");
   const std::string_view text = "Hello, world's  <s>\n\xFF 12";

@@ -48,25 +48,25 @@ TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
               json["padding"] = {{"strategy", "BatchLongest"}};
             }),
             "t.json: padding: cutting or padding texts (set it to null) is not supported");
-  EXPECT_EQ(error_after([](Json& json) { json["model"]["type"] = "Unigram"; }),
-            "t.json: model.type: the model \"Unigram\" (known: BPE) is not supported");
+  EXPECT_EQ(error_after([](Json& json) { json["model"]["type"] = "WordLevel"; }),
+            "t.json: model.type: the model \"WordLevel\" (known: BPE, Unigram, WordPiece) is not supported");
   EXPECT_EQ(error_after([](Json& json) { json["model"]["dropout"] = 0.1; }),
             "t.json: model.dropout: BPE dropout is not supported");
   EXPECT_EQ(error_after([](Json& json) { json["model"]["end_of_word_suffix"] = "</w>"; }),
             "t.json: model.end_of_word_suffix: a prefix or suffix of tokens is not supported");
   EXPECT_NE(error_after([](Json& json) {
-              json["normalizer"] = {{"type", "Lowercase"}};
-            }).find("the normalizer \"Lowercase\""),
+              json["normalizer"] = {{"type", "Uppercase"}};
+            }).find("the normalizer \"Uppercase\""),
             std::string::npos);
   EXPECT_NE(error_after([](Json& json) {
-              json["decoder"] = {{"type", "WordPiece"}};
-            }).find("the decoder \"WordPiece\""),
+              json["decoder"] = {{"type", "CTC"}};
+            }).find("the decoder \"CTC\""),
             std::string::npos);
   EXPECT_NE(error_after([](Json& json) { json["decoder"] = nullptr; }).find("t.json: decoder: no decoder (null)"),
             std::string::npos);
   EXPECT_NE(error_after([](Json& json) {
-              json["post_processor"] = {{"type", "BertProcessing"}};
-            }).find("the post-processor \"BertProcessing\""),
+              json["post_processor"] = {{"type", "Padding"}};
+            }).find("the post-processor \"Padding\""),
             std::string::npos);
   EXPECT_NE(error_after([](Json& json) { json["surprise"] = 1; }).find("the key 'surprise' is not supported"),
             std::string::npos);

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "text/added_tokens.h"
@@ -15,7 +16,9 @@
 #include "text/piece_cache.h"
 #include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
+#include "text/unigram_model.h"
 #include "text/vocabulary.h"
+#include "text/word_piece_model.h"
 
 namespace ingot {
 
@@ -57,9 +60,11 @@ struct TokenizerParts {
 
   // What the file says beyond what the stages above keep.
   StageTexts stages;
-  BpeModel::Options bpe;
+  std::variant<BpeModel::Options, UnigramModel::Options, WordPieceModel::Options> options;
   std::vector<TokenId> model_ids;  // the ids of the model's own vocabulary, ascending
-  std::vector<BpeMerge> merges;    // by rank
+  std::vector<BpeMerge> merges;    // by rank (BPE)
+  std::vector<double> scores;      // by id (Unigram)
+  std::string sentencepiece;       // the .model that it came as, if it did
 
   mutable ScratchPool scratches;
 };

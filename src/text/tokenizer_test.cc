@@ -254,14 +254,14 @@ TEST(Tokenizer, SavesWhatLoadsBackEqual) {
   const auto again = Tokenizer::load(directory);
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->fingerprint(), tokenizer.fingerprint());
-  EXPECT_EQ(again->to_json(), tokenizer.to_json());
+  EXPECT_EQ(again->to_file(), tokenizer.to_file());
   // Tokens with spaces cannot be written as "a b".
   json = test::byte_level_json({});
   json["model"]["vocab"] = {{"a ", 0}, {"b", 1}, {"a b", 2}};
   json["model"]["merges"] = Json::array({Json::array({"a ", "b"})});
   json["added_tokens"] = Json::array();
   const Tokenizer spaced = test::must_parse(json);
-  EXPECT_EQ(test::must_parse(Json::parse(spaced.to_json())).fingerprint(), spaced.fingerprint());
+  EXPECT_EQ(test::must_parse(Json::parse(spaced.to_file())).fingerprint(), spaced.fingerprint());
   fs::remove_all(directory);
 }
 

@@ -1,6 +1,7 @@
 // Writing a tokenizer.json, laid out as Hugging Face's library does.
 #include <algorithm>
 
+#include "text/overloaded.h"
 #include "text/tokenizer_json.h"
 
 namespace ingot {
@@ -49,22 +50,61 @@ void write_merges(const TokenizerParts& parts, std::string& out) {
   out += parts.merges.empty() ? "]\n" : "\n    ]\n";
 }
 
-void write_model(const TokenizerParts& parts, std::string& out) {
-  const auto& options = parts.bpe;
-  out += fmt::format(
-      "  \"model\": {{\n    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": {},\n    "
-      "\"continuing_subword_prefix\": null,\n"
-      "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": {},\n    \"byte_fallback\": {},\n    \"ignore_merges\": "
-      "{},\n    \"vocab\": {{",
-      options.unk == kNoToken ? "null" : in_quotes(parts.vocabulary.text(options.unk)), word(options.fuse_unk),
-      word(options.byte_fallback), word(options.ignore_merges));
+void write_vocabulary(const TokenizerParts& parts, std::string& out) {
+  out += "    \"vocab\": {";
   const char* separator = "\n";
   for (const TokenId id : parts.model_ids) {
     out += fmt::format("{}      {}: {}", separator, in_quotes(parts.vocabulary.text(id)), id);
     separator = ",\n";
   }
-  out += parts.model_ids.empty() ? "},\n" : "\n    },\n";
+  out += parts.model_ids.empty() ? "}" : "\n    }";
+}
+
+std::string token_or_null(const TokenizerParts& parts, TokenId id) {
+  return id == kNoToken ? "null" : in_quotes(parts.vocabulary.text(id));
+}
+
+void write_bpe(const TokenizerParts& parts, const BpeModel::Options& options, std::string& out) {
+  out += fmt::format(
+      "    \"type\": \"BPE\",\n    \"dropout\": null,\n    \"unk_token\": {},\n    "
+      "\"continuing_subword_prefix\": null,\n"
+      "    \"end_of_word_suffix\": null,\n    \"fuse_unk\": {},\n    \"byte_fallback\": {},\n    \"ignore_merges\": "
+      "{},\n",
+      token_or_null(parts, options.unk), word(options.fuse_unk), word(options.byte_fallback),
+      word(options.ignore_merges));
+  write_vocabulary(parts, out);
+  out += ",\n";
   write_merges(parts, out);
+}
+
+void write_unigram(const TokenizerParts& parts, const UnigramModel::Options& options, std::string& out) {
+  out += fmt::format("    \"type\": \"Unigram\",\n    \"unk_id\": {},\n    \"vocab\": [",
+                     options.unk == kNoToken ? "null" : std::to_string(options.unk));
+  const char* separator = "\n      ";
+  for (const TokenId id : parts.model_ids) {
+    out += fmt::format("{}[{}, {}]", separator, in_quotes(parts.vocabulary.text(id)),
+                       Json(parts.scores[static_cast<size_t>(id)]).dump());
+    separator = ",\n      ";
+  }
+  out += parts.model_ids.empty() ? "],\n" : "\n    ],\n";
+  out += fmt::format("    \"byte_fallback\": {}\n", word(options.byte_fallback));
+}
+
+void write_word_piece(const TokenizerParts& parts, const WordPieceModel::Options& options, std::string& out) {
+  out += fmt::format(
+      "    \"type\": \"WordPiece\",\n    \"unk_token\": {},\n    \"continuing_subword_prefix\": {},\n"
+      "    \"max_input_chars_per_word\": {},\n",
+      token_or_null(parts, options.unk), in_quotes(options.prefix), options.longest_word);
+  write_vocabulary(parts, out);
+  out += "\n";
+}
+
+void write_model(const TokenizerParts& parts, std::string& out) {
+  out += "  \"model\": {\n";
+  std::visit(Overloaded{[&](const BpeModel::Options& options) { write_bpe(parts, options, out); },
+                        [&](const UnigramModel::Options& options) { write_unigram(parts, options, out); },
+                        [&](const WordPieceModel::Options& options) { write_word_piece(parts, options, out); }},
+             parts.options);
   out += "  }\n";
 }
 

@@ -7,16 +7,22 @@
 
 namespace ingot {
 
-void Vocabulary::set(TokenId id, std::string_view text, std::string_view bytes, bool special) {
+void Vocabulary::set(TokenId id, std::string_view text, std::string_view bytes, std::string_view first_bytes,
+                     bool special) {
   INGOT_CHECK(id >= 0 && id < size(), "token id {} in a vocabulary of {}", id, size());
   Token& token = tokens_[static_cast<size_t>(id)];
-  token = {arena_.size(),
-           arena_.size() + text.size(),
-           static_cast<uint32_t>(text.size()),
-           static_cast<uint32_t>(bytes.size()),
-           true,
-           special};
-  arena_.append(text).append(bytes);
+  const auto keep = [&](std::string_view part, uint64_t& offset, uint32_t& part_size) {
+    offset = arena_.size();
+    part_size = static_cast<uint32_t>(part.size());
+    arena_.append(part);
+  };
+  keep(text, token.text, token.text_size);
+  keep(bytes, token.bytes, token.bytes_size);
+  token.first = token.bytes;
+  token.first_size = token.bytes_size;
+  if (first_bytes != bytes) keep(first_bytes, token.first, token.first_size);
+  token.known = true;
+  token.special = special;
 }
 
 StringIndex::StringIndex(const std::vector<std::pair<std::string_view, TokenId>>& entries)

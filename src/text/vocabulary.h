@@ -1,5 +1,5 @@
-// Vocabulary: for each id the token as it is written, the bytes that it stands for and whether it is special.
-// StringIndex: the way back from strings to ids.
+// Vocabulary: for each id the token as it is written, the bytes that it stands for, in general and as the first token
+// of a text, and whether it is special. StringIndex: the way back from strings to ids.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class Vocabulary {
  public:
   explicit Vocabulary(int64_t size = 0) : tokens_(static_cast<size_t>(size)) {}
 
-  void set(TokenId id, std::string_view text, std::string_view bytes, bool special);
+  void set(TokenId id, std::string_view text, std::string_view bytes, std::string_view first_bytes, bool special);
 
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
   bool contains(TokenId id) const { return id >= 0 && id < size() && tokens_[static_cast<size_t>(id)].known; }
@@ -28,12 +28,15 @@ class Vocabulary {
   std::string_view bytes(TokenId id) const {
     return contains(id) ? view(at(id).bytes, at(id).bytes_size) : std::string_view();
   }
+  std::string_view first_bytes(TokenId id) const {
+    return contains(id) ? view(at(id).first, at(id).first_size) : std::string_view();
+  }
   bool special(TokenId id) const { return contains(id) && at(id).special; }
 
  private:
   struct Token {
-    uint64_t text = 0, bytes = 0;  // offsets into arena_
-    uint32_t text_size = 0, bytes_size = 0;
+    uint64_t text = 0, bytes = 0, first = 0;  // offsets into arena_
+    uint32_t text_size = 0, bytes_size = 0, first_size = 0;
     bool known = false, special = false;
   };
   const Token& at(TokenId id) const { return tokens_[static_cast<size_t>(id)]; }

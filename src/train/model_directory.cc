@@ -49,7 +49,7 @@ std::vector<std::pair<std::string, std::string>> model_files(const Model& model,
   std::vector<std::pair<std::string, std::string>> files{{"config.json", config_json(model, tokenizer)},
                                                          {"generation_config.json", generation_config(tokenizer)}};
   if (tokenizer != nullptr) {
-    files.emplace_back("tokenizer.json", tokenizer->to_json());
+    files.emplace_back(tokenizer->file_name(), tokenizer->to_file());
     files.emplace_back("tokenizer_config.json", tokenizer_config(model, *tokenizer));
   }
   return files;

@@ -316,8 +316,7 @@ Result<PlannedTokenizer> find_tokenizer(const RunConfig& config) {
   PlannedTokenizer found;
   const TokenizerSection& section = config.tokenizer;
   std::optional<std::string> path = section.path;
-  if (!path && config.model.path && fs::exists(fs::path(*config.model.path) / "tokenizer.json"))
-    path = config.model.path;
+  if (!path && config.model.path && Tokenizer::file_in(*config.model.path)) path = config.model.path;
   if (path && fs::exists(*path)) {
     INGOT_ASSIGN(found.tokenizer, Tokenizer::load(*path));
     found.vocab_size = found.tokenizer->vocab_size();

@@ -74,7 +74,7 @@ Result<Tokenizer> train_tokenizer(const RunConfig& config, const ThreadPool& poo
 }
 
 bool is_tokenizer_directory(const std::string& path) {
-  return fs::exists(fs::path(path) / "tokenizer.json");
+  return Tokenizer::file_in(path).has_value();
 }
 
 Result<std::shared_ptr<const ShardSet>> open_source(const DataSource& source, bool weighted,
