@@ -4,10 +4,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/log.h"
 #include "base/system.h"
 #include "command.h"
 #include "infer/generator.h"
+#include "text/chat_template.h"
 #include "text/stream_decoder.h"
 #include "train/model_directory.h"
 
@@ -15,7 +17,7 @@ namespace ingot::cli {
 namespace {
 
 struct GenerateFlags {
-  std::string model, prompt, precision = "fp32";
+  std::string model, prompt, chat, precision = "fp32";
   GenerateOptions options;
   int64_t threads = 0;
   bool json = false;
@@ -32,6 +34,17 @@ Result<std::vector<int32_t>> prompt_ids(const LoadedModel& model, const Tokenize
   if (tokenizer.eos_id()) return std::vector<int32_t>{*tokenizer.eos_id()};
   return usage_error("{}: the tokenizer has no BOS and no EOS to start an empty text from; give a --prompt",
                      model.directory.string());
+}
+
+// The messages of --chat as the model's template writes them. It writes BOS itself, where the model wants one.
+Result<std::vector<int32_t>> chat_ids(const LoadedModel& model, const Tokenizer& tokenizer, const std::string& file) {
+  INGOT_ASSIGN(const std::string json, read_file(file));
+  INGOT_ASSIGN(const auto messages, read_messages(json, file));
+  INGOT_ASSIGN(const ChatTemplate chat, ChatTemplate::load(model.directory));
+  INGOT_ASSIGN(const std::string text, chat.render(messages, true));
+  std::vector<int32_t> ids = tokenizer.encode(text, {.parse_special = true});
+  if (!ids.empty()) return ids;
+  return input_error("{}: the model's chat template makes no text of it", file);
 }
 
 // Text to stdout as it comes, whole characters only; the whole of it is kept.
@@ -71,7 +84,8 @@ Status run_generate(const GenerateFlags& flags) {
   INGOT_TRY(check_sampling(flags.options.sampling));
   INGOT_ASSIGN(const LoadedModel model, open_model(flags.model));
   INGOT_ASSIGN(const Tokenizer tokenizer, tokenizer_of(model));
-  INGOT_ASSIGN(const std::vector<int32_t> prompt, prompt_ids(model, tokenizer, flags.prompt));
+  INGOT_ASSIGN(const std::vector<int32_t> prompt, flags.chat.empty() ? prompt_ids(model, tokenizer, flags.prompt)
+                                                                     : chat_ids(model, tokenizer, flags.chat));
   const int64_t context = model.model.config().max_position_embeddings, length = static_cast<int64_t>(prompt.size());
   if (length > context)
     return usage_error("the prompt has {} tokens, the model's context is {}; use a shorter prompt", length, context);
@@ -109,9 +123,13 @@ void add_generate(CLI::App& app, Command& command) {
       "0.95");
   verb->add_option("model", flags->model, "A Hugging Face directory, a run's model/ or a checkpoint directory")
       ->required();
-  verb->add_option("--prompt", flags->prompt,
-                   "The text to continue; empty: starts from BOS. Special tokens in it count as such")
-      ->required();
+  CLI::Option* prompt = verb->add_option(
+      "--prompt", flags->prompt, "The text to continue; empty: starts from BOS. Special tokens in it count as such");
+  CLI::Option* chat = verb->add_option(
+      "--chat", flags->chat,
+      "A JSON file of messages ([{\"role\": \"user\", \"content\": …}, …]), written as the model's chat "
+      "template says, to be answered");
+  prompt->excludes(chat);
   verb->add_option("--max-tokens", flags->options.max_tokens, "New tokens at most; generation ends earlier at EOS")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -128,7 +146,10 @@ void add_generate(CLI::App& app, Command& command) {
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
       ->check(CLI::Range(1, 4096));
   verb->add_flag("--json", flags->json, "Print {prompt_ids, tokens, text, prefill_ms, ms_per_token}");
-  verb->callback([flags, &command] { command.run = [flags] { return run_generate(*flags); }; });
+  verb->callback([flags, prompt, chat, &command] {
+    if (prompt->count() + chat->count() == 0) throw CLI::RequiredError("--prompt or --chat");
+    command.run = [flags] { return run_generate(*flags); };
+  });
 }
 
 }  // namespace ingot::cli

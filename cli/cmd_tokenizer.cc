@@ -17,6 +17,7 @@
 #include "base/parallel.h"
 #include "base/system.h"
 #include "command.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace ingot::cli {
@@ -68,7 +69,7 @@ Result<std::string> read_stdin() {
 
 struct EncodeFlags {
   std::string tokenizer;
-  std::optional<std::string> text;
+  std::optional<std::string> text, chat;
   bool jsonl = false, special = false, add_special = false, json = false;
 };
 
@@ -129,11 +130,23 @@ Status encode_lines(const Tokenizer& tokenizer, const std::string& input, Encode
   return out.flush();
 }
 
+// The messages in a file as the chat template beside the tokenizer writes them, to where an answer begins.
+Result<std::string> chat_text(const fs::path& tokenizer, const std::string& file) {
+  INGOT_ASSIGN(const std::string json, read_file(file));
+  INGOT_ASSIGN(const auto messages, read_messages(json, file));
+  INGOT_ASSIGN(const ChatTemplate chat,
+               ChatTemplate::load(fs::is_directory(tokenizer) ? tokenizer : tokenizer.parent_path()));
+  return chat.render(messages, true);
+}
+
 Status encode(const EncodeFlags& flags) {
   INGOT_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(flags.tokenizer));
-  const EncodeOptions options{.parse_special = flags.special, .add_special = flags.add_special};
+  EncodeOptions options{.parse_special = flags.special, .add_special = flags.add_special};
   std::string text;
-  if (flags.text) {
+  if (flags.chat) {
+    INGOT_ASSIGN(text, chat_text(flags.tokenizer, *flags.chat));
+    options.parse_special = true;  // a template writes its special tokens as text
+  } else if (flags.text) {
     text = *flags.text;
   } else {
     INGOT_ASSIGN(text, read_stdin());
@@ -156,7 +169,7 @@ Status encode(const EncodeFlags& flags) {
 struct DecodeFlags {
   std::string tokenizer;
   std::optional<std::string> ids;
-  bool skip_special = false, json = false;
+  bool jsonl = false, skip_special = false, json = false;
 };
 
 Result<std::vector<TokenId>> parse_ids(std::string_view text, const Tokenizer& tokenizer, ErrorKind kind) {
@@ -177,6 +190,24 @@ Result<std::vector<TokenId>> parse_ids(std::string_view text, const Tokenizer& t
   return ids;
 }
 
+Status decode_lines(const Tokenizer& tokenizer, std::string_view input, bool skip_special) {
+  Output out;
+  int64_t number = 0;
+  for (size_t begin = 0; begin < input.size();) {
+    const size_t end = std::min(input.find('\n', begin), input.size());
+    ++number;
+    const auto ids = parse_ids(input.substr(begin, end - begin), tokenizer, ErrorKind::input);
+    if (!ids.ok()) {
+      INGOT_TRY(out.flush());
+      return input_error("standard input, line {}: {}", number, ids.error().message);
+    }
+    out.write(json_string(tokenizer.decode(*ids, skip_special)));
+    out.write("\n");
+    begin = end + 1;
+  }
+  return out.flush();
+}
+
 Status decode(const DecodeFlags& flags) {
   INGOT_ASSIGN(const Tokenizer tokenizer, Tokenizer::load(flags.tokenizer));
   std::string given;
@@ -185,6 +216,7 @@ Status decode(const DecodeFlags& flags) {
   } else {
     INGOT_ASSIGN(given, read_stdin());
   }
+  if (flags.jsonl) return decode_lines(tokenizer, given, flags.skip_special);
   INGOT_ASSIGN(const std::vector<TokenId> ids,
                parse_ids(given, tokenizer, flags.ids ? ErrorKind::usage : ErrorKind::input));
   const std::string text = tokenizer.decode(ids, flags.skip_special);
@@ -336,7 +368,8 @@ Status train(const TokenizerTrainFlags& flags) {
 // --- flags ---
 
 void add_tokenizer_flag(CLI::App& verb, std::string& path) {
-  verb.add_option("--tokenizer", path, "tokenizer.json, or a directory that holds one")->required();
+  verb.add_option("--tokenizer", path, "tokenizer.json or a SentencePiece .model, or a directory that holds one")
+      ->required();
 }
 
 void add_encode_verb(CLI::App& parent, Command& command) {
@@ -345,9 +378,15 @@ void add_encode_verb(CLI::App& parent, Command& command) {
   add_tokenizer_flag(*verb, flags->tokenizer);
   auto* text =
       verb->add_option("--text", flags->text, "the text; without it standard input is read to its end, verbatim");
-  verb->add_flag("--jsonl", flags->jsonl,
-                 "each line of standard input is a JSON string, each line of the output its {ids, tokens}")
-      ->excludes(text);
+  auto* lines =
+      verb->add_flag("--jsonl", flags->jsonl,
+                     "each line of standard input is a JSON string, each line of the output its {ids, tokens}")
+          ->excludes(text);
+  verb->add_option("--chat", flags->chat,
+                   "a JSON file of messages ([{\"role\": \"user\", \"content\": …}, …]), written by the chat template "
+                   "beside the tokenizer")
+      ->excludes(text)
+      ->excludes(lines);
   verb->add_flag("--special", flags->special, "special tokens written in the text count as such");
   verb->add_flag("--add-special", flags->add_special, "add what the post-processor adds (BOS, EOS)");
   verb->add_flag("--json", flags->json, "print {ids, tokens}");
@@ -359,7 +398,12 @@ void add_decode_verb(CLI::App& parent, Command& command) {
   auto flags = std::make_shared<DecodeFlags>();
   CLI::App* verb = parent.add_subcommand("decode", "token ids to text, byte for byte");
   add_tokenizer_flag(*verb, flags->tokenizer);
-  verb->add_option("--ids", flags->ids, "the ids, with spaces between; without it they are read from standard input");
+  auto* ids = verb->add_option("--ids", flags->ids,
+                               "the ids, with spaces between; without it they are read from standard input");
+  verb->add_flag("--jsonl", flags->jsonl,
+                 "each line of standard input holds the ids of a text, each line of the output is that text as a JSON "
+                 "string")
+      ->excludes(ids);
   verb->add_flag("--skip-special", flags->skip_special, "leave special tokens out");
   verb->add_flag("--json", flags->json, "print {ids, text}");
   verb->footer("Example: ingot tokenizer decode --tokenizer model/ --ids \"15496 995\"");

@@ -177,6 +177,41 @@ TEST_F(Generate, DamagedOrMissingWeightsAreNamed) {
   expect_error({"generate", model(), "--prompt", "a"}, 3, {"model.safetensors"});
 }
 
+TEST_F(Generate, AnswersMessagesThroughTheModelsTemplate) {
+  const auto write = [&](const std::string& name, const Json& json) {
+    ASSERT_TRUE(write_file_atomic(scratch_.path() / name, json.dump()).ok());
+  };
+  Json config = Json::parse(read_file(scratch_.path() / "model" / "tokenizer_config.json").value());
+  config["chat_template"] =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|endoftext|>{% "
+      "endif "
+      "%}";
+  write("model/tokenizer_config.json", config);
+  write("messages.json", Json::array({{{"role", "user"}, {"content", "hi"}}}));
+  const std::vector<std::string> flags{"--max-tokens", "5", "--temperature", "0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), model());
+    more.insert(more.end(), flags.begin(), flags.end());
+    return generated(more);
+  };
+  const Json chat = with({"--chat", scratch_ / "messages.json"});
+  const Json prompt = with({"--prompt", "<user>hi<|endoftext|>"});
+  EXPECT_EQ(chat["prompt_ids"], prompt["prompt_ids"]);
+  EXPECT_EQ(chat["tokens"], prompt["tokens"]);
+  expect_error({"generate", model(), "--chat", scratch_ / "nowhere.json"}, 3, {"nowhere.json"});
+  expect_error({"generate", model(), "--chat", "x", "--prompt", "y"}, 2, {"--chat"});
+  write("messages.json", Json::array());
+  expect_error({"generate", model(), "--chat", scratch_ / "messages.json"}, 3, {"messages.json", "a list of messages"});
+  config["chat_template"] = "{% include 'other' %}";
+  write("model/tokenizer_config.json", config);
+  write("messages.json", Json::array({{{"role", "user"}, {"content", "hi"}}}));
+  expect_error({"generate", model(), "--chat", scratch_ / "messages.json"}, 3,
+               {"tokenizer_config.json", "line 1", "'include'"});
+  config.erase("chat_template");
+  write("model/tokenizer_config.json", config);
+  expect_error({"generate", model(), "--chat", scratch_ / "messages.json"}, 3, {"no chat template"});
+}
+
 TEST_F(Generate, WrongUsage) {
   std::string long_prompt;
   for (int i = 0; i < 65; ++i) long_prompt += "# ";
