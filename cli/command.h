@@ -28,6 +28,7 @@ void add_plan(CLI::App& app, Command& command);
 void add_train(CLI::App& app, Command& command);
 void add_eval(CLI::App& app, Command& command);
 void add_generate(CLI::App& app, Command& command);
+void add_export(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);
 void add_checkpoint(CLI::App& app, Command& command);
 void add_bench(CLI::App& app, Command& command);

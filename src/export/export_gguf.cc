@@ -1,0 +1,256 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "checkpoint/convert.h"
+#include "checkpoint/model_weights.h"
+#include "checkpoint/weight_source.h"
+#include "export/export.h"
+#include "export/gguf_architecture.h"
+#include "export/gguf_tokenizer.h"
+#include "export/narrow.h"
+
+namespace ingot {
+namespace {
+
+constexpr int64_t kChunkElements = int64_t{1} << 18;  // that are worked on at a time, at least one row or head
+
+struct PlannedTensor {
+  GgufTensor stored;
+  const SafetensorsModel::Tensor* source = nullptr;  // none: `values` are the tensor
+  GgufOrder order = GgufOrder::same;
+  int64_t head_rows = 1;  // with rotary_pairs
+  std::vector<float> values = {};
+};
+
+DType element_type(GgufType type) {
+  switch (type) {
+    case GgufType::f16:
+      return DType::f16;
+    case GgufType::bf16:
+      return DType::bf16;
+    default:
+      return DType::f32;  // what q8_0 is made from, too
+  }
+}
+
+GgufType as_it_is(DType dtype) {
+  if (dtype == DType::f16) return GgufType::f16;
+  return dtype == DType::bf16 ? GgufType::bf16 : GgufType::f32;
+}
+
+// The matrix that a parameter is once stored: [rows, width].
+Shape stored_shape(const Shape& shape, GgufOrder order) {
+  return order == GgufOrder::transposed ? Shape{shape[1], shape[0]} : shape;
+}
+
+GgufType stored_type(const GgufParameter& parameter, const Shape& shape, DType dtype, std::optional<GgufType> wanted) {
+  if (parameter.plain) return GgufType::f32;
+  const GgufType type = wanted.value_or(as_it_is(dtype));
+  return type == GgufType::q8_0 && shape[-1] % kQ8Block != 0 ? GgufType::f16 : type;
+}
+
+std::vector<PlannedTensor> plan_tensors(const Model& model, const std::vector<const SafetensorsModel::Tensor*>& sources,
+                                        const std::string& architecture, std::optional<GgufType> wanted) {
+  std::vector<PlannedTensor> plan;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const ParameterSpec& parameter = model.parameters()[i];
+    const GgufParameter target = gguf_parameter(parameter, architecture);
+    const Shape shape = stored_shape(parameter.shape, target.order);
+    plan.push_back({{target.name, stored_type(target, shape, sources[i]->info.dtype, wanted), shape},
+                    sources[i],
+                    target.order,
+                    model.config().head_dim});
+  }
+  if (std::vector<float> factors = rotary_factors(model.config()); !factors.empty()) {
+    const auto size = static_cast<int64_t>(factors.size());
+    plan.push_back({{"rope_freqs.weight", GgufType::f32, {size}}, nullptr, GgufOrder::same, 1, std::move(factors)});
+  }
+  return plan;
+}
+
+// The type of most bytes.
+GgufType prevailing_type(const std::vector<PlannedTensor>& plan) {
+  std::map<GgufType, uint64_t> bytes;
+  for (const PlannedTensor& tensor : plan) bytes[tensor.stored.type] += tensor.stored.bytes();
+  return std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+// llama.cpp's number for a file most of whose weights have that type.
+uint32_t file_type(GgufType type) {
+  switch (type) {
+    case GgufType::f16:
+      return 1;
+    case GgufType::q8_0:
+      return 7;
+    case GgufType::bf16:
+      return 32;
+    case GgufType::f32:
+      break;
+  }
+  return 0;
+}
+
+// Reads a planned tensor some rows at a time, in the order and the type in which it is stored.
+class TensorRows {
+ public:
+  TensorRows(const WeightSource& source, const PlannedTensor& tensor) : source_(source), tensor_(tensor) {
+    const Shape& shape = tensor.stored.shape;
+    rows_ = shape[0];
+    width_ = shape.elements() / rows_;
+    const int64_t unit = tensor.order == GgufOrder::rotary_pairs ? tensor.head_rows : 1;
+    step_ = std::min(rows_, std::max<int64_t>(kChunkElements / (width_ * unit), 1) * unit);
+  }
+
+  Status write(GgufWriter& writer) {
+    for (int64_t row = 0; row < rows_; row += step_) {
+      const int64_t rows = std::min(step_, rows_ - row);
+      INGOT_TRY(read(row, rows));
+      INGOT_TRY(convert(static_cast<size_t>(rows * width_)));
+      INGOT_TRY(writer.write(stored_));
+    }
+    return {};
+  }
+
+ private:
+  size_t element_size() const { return size_of(tensor_.source->info.dtype); }
+
+  Status read(int64_t row, int64_t rows) {
+    const bool transposed = tensor_.order == GgufOrder::transposed;
+    Box box = Box::whole(tensor_.source->info.shape);
+    const int axis = transposed ? 1 : 0;
+    box.start[axis] = row;
+    box.stop[axis] = row + rows;
+    raw_.resize(static_cast<size_t>(rows * width_) * element_size());
+    INGOT_TRY(source_.read(*tensor_.source, box, {raw_.data(), tensor_.source->info.dtype, box.shape()}));
+    if (transposed)
+      reorder(
+          rows * width_, [&](int64_t i) { return i % width_ * rows + i / width_; }, 1);
+    if (tensor_.order == GgufOrder::rotary_pairs) {
+      const int64_t head = tensor_.head_rows;
+      reorder(
+          rows, [&](int64_t i) { return i / head * head + i % head / 2 + i % 2 * (head / 2); }, width_);
+    }
+    return {};
+  }
+
+  // Takes `count` parts of `elements` elements each, part i from where from(i) stands.
+  template <class From>
+  void reorder(int64_t count, From from, int64_t elements) {
+    const size_t size = static_cast<size_t>(elements) * element_size();
+    spare_.resize(raw_.size());
+    for (int64_t i = 0; i < count; ++i)
+      std::memcpy(spare_.data() + static_cast<size_t>(i) * size, raw_.data() + static_cast<size_t>(from(i)) * size,
+                  size);
+    raw_.swap(spare_);
+  }
+
+  // raw_ as it is stored, in stored_.
+  Status convert(size_t count) {
+    const std::string& name = tensor_.source->info.name;
+    const DType from = tensor_.source->info.dtype, to = element_type(tensor_.stored.type);
+    if (const auto lost = first_overflow(from, raw_.data(), to, count))
+      return overflow_error(name, *lost, name_of(tensor_.stored.type));
+    stored_.resize(count * size_of(to));
+    convert_elements(from, raw_.data(), to, stored_.data(), count);
+    if (tensor_.stored.type != GgufType::q8_0) return {};
+    const std::span values(reinterpret_cast<const float*>(stored_.data()), count);
+    blocks_.resize(stored_bytes(GgufType::q8_0, static_cast<int64_t>(count)));
+    if (!quantize_q8_0(values, blocks_.data()))
+      return failed_error("the tensor {} holds numbers that q8_0 cannot: not finite, or beyond 8e6", name);
+    stored_.swap(blocks_);
+    return {};
+  }
+
+  const WeightSource& source_;
+  const PlannedTensor& tensor_;
+  int64_t rows_ = 0, width_ = 0, step_ = 0;
+  std::vector<std::byte> raw_, spare_, stored_, blocks_;
+};
+
+Status write_tensors(const WeightSource& source, const std::vector<PlannedTensor>& plan, GgufWriter& writer) {
+  for (const PlannedTensor& tensor : plan) {
+    if (tensor.source == nullptr) {
+      INGOT_TRY(writer.write(std::as_bytes(std::span(tensor.values))));
+      continue;
+    }
+    INGOT_TRY(TensorRows(source, tensor).write(writer));
+  }
+  return writer.finish();
+}
+
+// What a file says beyond the model's own numbers.
+void warn(const ExportSource& model, const std::vector<PlannedTensor>& plan, std::optional<GgufType> wanted) {
+  const ModelConfig& config = model.model.config();
+  if (gguf_context_length(config) < config.max_position_embeddings)
+    log_warning("{}: llama.cpp has no sliding window here; the file's context is that window, {} tokens",
+                model.directory.string(), config.sliding_window);
+  if (wanted != GgufType::q8_0) return;
+  std::string names;
+  for (const PlannedTensor& tensor : plan)
+    if (tensor.stored.type == GgufType::f16) names += (names.empty() ? "" : ", ") + tensor.stored.name;
+  if (!names.empty()) log_warning("rows that are no multiple of {} long are f16: {}", kQ8Block, names);
+}
+
+// The template that chats are put into, as the tokenizer's directory has it.
+Status add_chat_template(const WeightSource& source, GgufMetadata& metadata) {
+  INGOT_ASSIGN(const auto own_file, source.read_file("chat_template.jinja"));
+  if (own_file) {
+    metadata.emplace_back("tokenizer.chat_template", *own_file);
+    return {};
+  }
+  INGOT_ASSIGN(const auto config, source.read_file("tokenizer_config.json"));
+  const auto json = nlohmann::json::parse(config.value_or("{}"), nullptr, false);
+  if (json.is_object() && json.contains("chat_template") && json["chat_template"].is_string())
+    metadata.emplace_back("tokenizer.chat_template", json["chat_template"].get<std::string>());
+  return {};
+}
+
+Status check_file_place(const fs::path& out, uint64_t bytes) {
+  std::error_code ignored;
+  if (fs::is_directory(out, ignored))
+    return usage_error("{} is a directory; expected the name of a file", out.string());
+  if (out.has_parent_path()) INGOT_TRY(ingot::create_directories(out.parent_path()));
+  INGOT_ASSIGN(const uint64_t room, free_disk_bytes(out));
+  if (room >= bytes) return {};
+  return failed_error("{} needs {} bytes and its disk has {} left", out.string(), bytes, room);
+}
+
+}  // namespace
+
+Result<ExportReport> export_gguf(const ExportSource& model, const fs::path& out, std::optional<GgufType> type) {
+  const std::string where = model.directory.string();
+  INGOT_ASSIGN(const std::string architecture, gguf_architecture(model.model, where));
+  if (model.tokenizer == nullptr)
+    return input_error("{}: there is no tokenizer, which a GGUF file holds; put the model's tokenizer.json there",
+                       where);
+  INGOT_ASSIGN(const WeightSource source, WeightSource::open(model.directory));
+  INGOT_ASSIGN(const auto sources, match_weights(source.weights(), model.model, model.directory));
+  const std::vector<PlannedTensor> plan = plan_tensors(model.model, sources, architecture, type);
+
+  ExportReport report{{out.filename().string()}, std::string(name_of(prevailing_type(plan))), plan.size(), 0};
+  GgufMetadata metadata = architecture_metadata(model.model, architecture);
+  metadata.emplace_back("general.file_type", file_type(prevailing_type(plan)));
+  metadata.emplace_back("general.quantization_version", uint32_t{2});
+  metadata.emplace_back("general.alignment", static_cast<uint32_t>(kGgufAlignment));
+  INGOT_ASSIGN(GgufMetadata words, tokenizer_metadata(*model.tokenizer, model.model.config().vocab_size, where));
+  std::move(words.begin(), words.end(), std::back_inserter(metadata));
+  INGOT_TRY(add_chat_template(source, metadata));
+  warn(model, plan, type);
+
+  std::vector<GgufTensor> tensors;
+  uint64_t bytes = 0;
+  for (const PlannedTensor& tensor : plan) {
+    tensors.push_back(tensor.stored);
+    bytes += tensor.stored.bytes();
+  }
+  INGOT_TRY(check_file_place(out, bytes));
+  INGOT_ASSIGN(GgufWriter writer, GgufWriter::create(out, metadata, std::move(tensors)));
+  INGOT_TRY(write_tensors(source, plan, writer));
+  report.bytes = writer.size();
+  return report;
+}
+
+}  // namespace ingot

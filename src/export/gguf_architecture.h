@@ -1,0 +1,40 @@
+// How llama.cpp names and expects a model: its architecture, the keys that describe it, and for each parameter the
+// tensor's name, order and type (as of llama.cpp's gguf-py/gguf/constants.py and src/llama-arch.cpp).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "export/gguf_file.h"
+#include "models/model.h"
+
+namespace ingot {
+
+// How a tensor's rows come from those of the parameter.
+enum class GgufOrder {
+  same,
+  transposed,  // a weight stored [in, out]
+  // The rows of each head of D rows in the order 0, D/2, 1, D/2 + 1, …: Hugging Face's rotary positions turn rows i
+  // and i + D/2 together, llama.cpp's "llama" rows 2i and 2i + 1.
+  rotary_pairs
+};
+
+struct GgufParameter {
+  std::string name;  // the tensor's
+  GgufOrder order = GgufOrder::same;
+  bool plain = false;  // stays f32 whatever the type of the weights: one-dimensional tensors, learned positions
+};
+
+// "llama" for a mistral, … Error (usage), naming the key: llama.cpp has no such model.
+Result<std::string> gguf_architecture(const Model& model, const std::string& where);
+// general.architecture and the architecture's own keys.
+GgufMetadata architecture_metadata(const Model& model, const std::string& architecture);
+// Where a parameter of that name goes.
+GgufParameter gguf_parameter(const ParameterSpec& parameter, const std::string& architecture);
+// rope_freqs.weight [head_dim/2]: what llama.cpp divides the rotary frequencies by; empty where they are plain or
+// scaled linearly.
+std::vector<float> rotary_factors(const ModelConfig& config);
+// The tokens that llama.cpp computes as this model does: no more than the window of attention, which its "llama" lacks.
+int64_t gguf_context_length(const ModelConfig& config);
+
+}  // namespace ingot
