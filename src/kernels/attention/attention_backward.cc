@@ -47,7 +47,9 @@ HWY_INLINE void softmax_gradient(int64_t keys, float score_scale, const float* l
     for (int64_t j = 0; j < keys; ++j) {
       float* weight_at = weights + j * kQueryTile + lane;
       float* dscore_at = dscores + j * kQueryTile + lane;
-      FloatVec weight = power_of_two(hn::Sub(hn::LoadU(kFloat, weight_at), log_sum));
+      // No weight is above 1: of scores in the thousands and beyond, lse's rounding would make far larger ones.
+      const FloatVec exponent = hn::Sub(hn::LoadU(kFloat, weight_at), log_sum);
+      FloatVec weight = power_of_two(hn::IfThenElse(hn::Gt(exponent, set(0.0f)), set(0.0f), exponent));
       FloatVec dweight = hn::LoadU(kFloat, dscore_at);
       const FloatVec kept = weight;
       if (kDropout) {
