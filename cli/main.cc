@@ -19,20 +19,40 @@ namespace {
 
 constexpr int kUsage = static_cast<int>(ErrorKind::usage);
 
+// What was printed counts only when it has arrived.
+Status flush_output() {
+  std::cout.flush();
+  return std::cout ? Status() : failed_error("writing to standard output failed");
+}
+
+Status run_verb(const Command& command) {
+  INGOT_TRY(command.run());
+  return flush_output();
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Ingot pre-trains and adapts transformer language models on CPUs.", "ingot"};
   app.set_version_flag("--version", INGOT_VERSION);
   app.require_subcommand(1);
   Command command;
   for (auto add : {INGOT_VERBS}) add(app, command);
+  // Before the parser, which would only say that a verb is missing.
+  if (argc > 1 && argv[1][0] != '-' &&
+      app.get_subcommands([&](const CLI::App* verb) { return verb->check_name(argv[1]); }).empty()) {
+    std::cerr << "error: there is no verb '" << argv[1] << "'\nRun 'ingot --help' for the list.\n";
+    return kUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    if (problem.get_exit_code() == 0) return app.exit(problem);  // --help, --version
+    if (problem.get_exit_code() == 0) {  // --help, --version
+      const int status = app.exit(problem);
+      return flush_output().ok() ? status : static_cast<int>(ErrorKind::failed);
+    }
     std::cerr << "error: " << problem.what() << "\nRun 'ingot --help' or 'ingot VERB --help' for the usage.\n";
     return kUsage;
   }
-  const Status status = command.run();
+  const Status status = run_verb(command);
   if (status.ok()) return 0;
   if (!status.error().message.empty()) log_error("{}", status.error().message);
   return static_cast<int>(status.error().kind);
@@ -42,7 +62,10 @@ int run(int argc, char** argv) {
 }  // namespace ingot::cli
 
 int main(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file above the user's limit is then an error of writing, with its message
+  // A file above the user's limit and a closed pipe are then errors of writing, with their messages; a reader of the
+  // log that goes away does not end a run.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return ingot::cli::run(argc, argv);
   } catch (const std::bad_alloc&) {
