@@ -43,6 +43,16 @@ std::string config_json(const Model& model, const Tokenizer* tokenizer) {
   return json.dump(2) + "\n";
 }
 
+Status write_model_files(const fs::path& directory, const Model& model, const Tokenizer* tokenizer,
+                         const Arena& arena) {
+  for (const auto& [name, content] : model_files(model, tokenizer))
+    INGOT_TRY(write_file_atomic(directory / name, content));
+  std::vector<NamedTensor> tensors;
+  for (const ParameterSpec& parameter : model.parameters())
+    tensors.push_back({parameter.name, arena.variable(parameter.name)});
+  return write_model(directory, std::move(tensors));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> model_files(const Model& model, const Tokenizer* tokenizer) {
@@ -62,12 +72,10 @@ Status write_model_directory(const fs::path& directory, const Model& model, cons
   old += ".old";
   for (const fs::path& left_over : {fresh, old}) INGOT_TRY(ingot::remove_all(left_over));
   INGOT_TRY(ingot::create_directories(fresh));
-  for (const auto& [name, content] : model_files(model, tokenizer)) INGOT_TRY(write_file_atomic(fresh / name, content));
-  std::vector<NamedTensor> tensors;
-  for (const ParameterSpec& parameter : model.parameters())
-    tensors.push_back({parameter.name, arena.variable(parameter.name)});
-  INGOT_TRY(write_model(fresh, std::move(tensors)));
-  return publish_directory(fresh, directory, old);
+  Status written = write_model_files(fresh, model, tokenizer, arena);
+  if (written.ok()) written = publish_directory(fresh, directory, old);
+  if (!written.ok()) (void)ingot::remove_all(fresh);  // the first failure is the one to tell
+  return written;
 }
 
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {

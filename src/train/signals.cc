@@ -14,7 +14,9 @@ namespace ingot {
 namespace {
 
 constexpr std::array kSignals = {SIGTERM, SIGINT, SIGUSR1};
-constexpr int64_t kImpatient = 5'000'000'000;  // nanoseconds
+// Nanoseconds between two SIGINT of a person who will not wait. Less is one Ctrl-C that came twice: to the group, and
+// from the program that started this one.
+constexpr int64_t kTwice = 300'000'000, kImpatient = 5'000'000'000;
 
 // A signal handler is a plain function: what it changes can only be global. It belongs to the one StopSignals that
 // lives.
@@ -38,7 +40,7 @@ void on_signal(int number) {
   first_signal.compare_exchange_strong(none, number);
   if (number == SIGINT) {
     const int64_t now = monotonic_ns(), before = interrupted_at.exchange(now);
-    if (before != 0 && now - before < kImpatient) {
+    if (before != 0 && now - before > kTwice && now - before < kImpatient) {
       ::signal(SIGINT, SIG_DFL);
       ::raise(SIGINT);  // delivered when this handler returns, which unblocks it
     }

@@ -7,8 +7,8 @@
 namespace ingot {
 
 // Takes the three signals from construction to destruction, then gives them back as they were. One object at a time in
-// a process. System calls that a signal interrupts go on by themselves (SA_RESTART). A second SIGINT within five
-// seconds of the first ends the process at once, by the signal's own default (a shell sees 130); files are written
+// a process. System calls that a signal interrupts go on by themselves (SA_RESTART). A second SIGINT 0.3 to five
+// seconds after the first ends the process at once, by the signal's own default (a shell sees 130); files are written
 // atomically, so nothing is left half-done by it.
 class StopSignals {
  public:

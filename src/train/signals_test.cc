@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <thread>
 
 #include "base/check.h"
@@ -83,11 +84,20 @@ TEST(StopSignals, KeepErrno) {
   EXPECT_EQ(errno, ENOENT);
 }
 
+// A shell sends Ctrl-C to the whole group, and a program that started this one may send it on.
+TEST(StopSignals, TakeAnInterruptThatComesTwiceForOne) {
+  StopSignals signals;
+  ::raise(SIGINT);
+  ::raise(SIGINT);
+  EXPECT_EQ(signals.signal(), SIGINT);
+}
+
 TEST(StopSignalsDeathTest, ASecondInterruptEndsTheProcessAtOnce) {
   EXPECT_EXIT(
       {
         StopSignals signals;
         ::raise(SIGINT);
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
         ::raise(SIGINT);
       },
       ::testing::KilledBySignal(SIGINT), "");

@@ -10,6 +10,7 @@
 #include "checkpoint/writer.h"
 #include "kernels/peak/peak.h"
 #include "optim/schedule.h"
+#include "train/config_changes.h"
 #include "train/debug_dump.h"
 #include "train/evaluation.h"
 #include "train/metrics.h"
@@ -64,12 +65,15 @@ class Run {
     INGOT_TRY(remove_abandoned_files(output()));
     INGOT_TRY(set_log_file(output() / "log.txt"));
     for (const std::string& text : unusual_choices(config_)) log_warning("{}", text);
-    INGOT_TRY(write_file_atomic(output() / "config.yaml", to_yaml(config_)));
     INGOT_TRY(set_up());
     INGOT_ASSIGN(std::optional<Checkpoint> checkpoint, checkpoint_to_resume());
-    if (checkpoint) INGOT_TRY(read_state(*checkpoint));
+    if (checkpoint) {
+      INGOT_TRY(compare_settings(*checkpoint));
+      INGOT_TRY(read_state(*checkpoint));
+    }
     INGOT_TRY(make_programs());
     INGOT_TRY(resume_or_start(checkpoint));
+    INGOT_TRY(write_file_atomic(output() / "config.yaml", to_yaml(config_)));  // of a run that can start, no other
     INGOT_TRY(open_outputs());
     return {};
   }
@@ -105,9 +109,10 @@ class Run {
     state_.total_steps = planned_steps;
     peak_gflops_ = kernels::fp32_peak_gflops(pool_);
     const MemoryEstimate memory = programs_->memory();
-    log_info("{} parameters, {} steps of {} sequences of {} tokens in micro-batches of {}, {} threads, {} MB of memory",
-             setup_->model.parameter_count(), state_.total_steps, config_.training.global_batch_size,
-             config_.data.sequence_length, micro_batch_, pool_.threads(), memory.total() >> 20);
+    log_info(
+        "{} parameters, {} steps of {} sequences of {} tokens in micro-batches of {}, {} threads, {:.0f} MB of memory",
+        setup_->model.parameter_count(), state_.total_steps, config_.training.global_batch_size,
+        config_.data.sequence_length, micro_batch_, pool_.threads(), static_cast<double>(memory.total()) * 1e-6);
     return {};
   }
 
@@ -151,6 +156,17 @@ class Run {
     return {};
   }
 
+  // Shapes alone would let another rotary base or epsilon through.
+  Status compare_settings(const Checkpoint& checkpoint) const {
+    INGOT_ASSIGN(const std::string model, checkpoint.read_file("config.json"));
+    for (const auto& [name, content] : model_files(setup_->model, tokenizer()))
+      if (name == "config.json") INGOT_TRY(check_same_model(model, content, checkpoint.path().string()));
+    INGOT_ASSIGN(const std::string settings, checkpoint.read_file("config.yaml"));
+    for (const std::string& change : changed_settings(settings, to_yaml(config_)))
+      log_warning("the run goes on with another setting: {}", change);
+    return {};
+  }
+
   Status load_checkpoint(const Checkpoint& checkpoint) {
     for (const ParameterSpec& parameter : setup_->model.parameters())
       INGOT_TRY(checkpoint.read_tensor(parameter.name, "weight", programs_->arena().variable(parameter.name)));
@@ -174,6 +190,7 @@ class Run {
     }
     INGOT_ASSIGN(MetricsWriter metrics, MetricsWriter::open(output(), state_.step));
     metrics_ = std::make_unique<MetricsWriter>(std::move(metrics));
+    warn_of_missing_metrics();
     INGOT_ASSIGN(EvaluationWriter evaluations, EvaluationWriter::open(output(), state_.step));
     evaluations_ = std::make_unique<EvaluationWriter>(std::move(evaluations));
     if (config_.logging.tensorboard) {
@@ -194,6 +211,13 @@ class Run {
       INGOT_TRY(writer_->reserve(bytes));
     }
     return {};
+  }
+
+  void warn_of_missing_metrics() const {
+    const int64_t every = config_.logging.every_steps, last = metrics_->last_step();
+    if (every > 0 && state_.step - last > every)
+      log_warning("{} ends at step {}, and the run goes on at step {}: the rows between are lost",
+                  (output() / "metrics.csv").string(), last, state_.step);
   }
 
   bool saves_regularly() const {

@@ -1,0 +1,74 @@
+#include "train/config_changes.h"
+
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace ingot {
+namespace {
+
+// The lines of block-style YAML as path and value; items of a list are a part of their key's value.
+std::map<std::string, std::string> flatten(const std::string& yaml) {
+  std::map<std::string, std::string> values;
+  std::vector<std::pair<size_t, std::string>> parents;  // indentation and path
+  std::string last;
+  for (size_t begin = 0; begin < yaml.size();) {
+    const size_t end = std::min(yaml.find('\n', begin), yaml.size());
+    const std::string line = yaml.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t indent = line.find_first_not_of(' '), colon = line.find(':');
+    if (indent == std::string::npos) continue;
+    if (line[indent] == '-' || colon == std::string::npos) {
+      values[last] += line.substr(indent);
+      continue;
+    }
+    while (!parents.empty() && parents.back().first >= indent) parents.pop_back();
+    last = (parents.empty() ? "" : parents.back().second + ".") + line.substr(indent, colon - indent);
+    parents.emplace_back(indent, last);
+    values[last] = colon + 2 < line.size() ? line.substr(colon + 2) : "";
+  }
+  return values;
+}
+
+bool bears_on_learning(const std::string& key) {
+  static constexpr std::array<std::string_view, 5> kRoots{"seed", "data.", "training.", "optimizer.", "schedule."};
+  // The trainer tells of another length itself; the rest changes no number, or where batches come from and not which.
+  static constexpr std::array<std::string_view, 7> kFree{"training.steps", "training.epochs", "training.tokens",
+                                                         "training.mode",  "data.workers",    "data.prefetch_batches",
+                                                         "data.validation"};
+  return std::ranges::any_of(kRoots, [&](std::string_view root) { return key.starts_with(root); }) &&
+         std::ranges::find(kFree, key) == kFree.end();
+}
+
+}  // namespace
+
+std::vector<std::string> changed_settings(const std::string& before, const std::string& now) {
+  const auto old_values = flatten(before);
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : flatten(now)) {
+    const auto old = old_values.find(key);
+    if (bears_on_learning(key) && old != old_values.end() && old->second != value)
+      changes.push_back(fmt::format("{} was {}, now {}", key, old->second, value));
+  }
+  return changes;
+}
+
+Status check_same_model(const std::string& before, const std::string& now, const std::string& where) {
+  const auto old_json = nlohmann::json::parse(before, nullptr, false),
+             json = nlohmann::json::parse(now, nullptr, false);
+  if (!old_json.is_object() || !json.is_object()) return input_error("{}: config.json is not a JSON object", where);
+  std::vector<std::string> changes;
+  for (const auto& [key, value] : json.items()) {
+    if (old_json.contains(key) && old_json[key] != value)
+      changes.push_back(fmt::format("{} was {}, now {}", key, old_json[key].dump(), value.dump()));
+  }
+  if (changes.empty()) return {};
+  return usage_error(
+      "{} holds another model: {}. Go on with the model as it was, or begin a new run (another output_dir, or "
+      "checkpoint.resume=never)",
+      where, fmt::join(changes, "; "));
+}
+
+}  // namespace ingot
