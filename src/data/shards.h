@@ -108,6 +108,7 @@ class ShardSet final : public TokenStore {
  private:
   ShardSet() = default;
   Status map_files();
+  Status verify_from(size_t first) const;  // the files of the index from this one on
   Status check_documents() const;
   bool copy_tokens(int64_t position, std::span<int32_t> out) const;
 
