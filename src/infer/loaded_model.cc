@@ -14,14 +14,11 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-// The files that are read here, as the checkpoint's manifest knows them.
+// Every byte, as the checkpoint's manifest knows it.
 Status check_checkpoint(const fs::path& directory) {
-  INGOT_ASSIGN(const Checkpoint checkpoint, Checkpoint::open(directory));
-  for (const char* name : {kConfig, kTokenizer}) {
-    if (!checkpoint.has_file(name)) continue;
-    if (auto content = checkpoint.read_file(name); !content.ok()) return content.error();
-  }
-  return {};
+  INGOT_ASSIGN(const VerifyReport report, verify_checkpoint(directory));
+  if (report.damaged.empty()) return {};
+  return input_error("the checkpoint {} is damaged: {}", directory.string(), report.to_string());
 }
 
 }  // namespace
@@ -43,8 +40,9 @@ Result<LoadedModel> open_model(const fs::path& directory) {
     INGOT_ASSIGN(tokenizer, Tokenizer::load(directory));
     options.vocab_size = tokenizer->vocab_size();
   }
-  INGOT_ASSIGN(Model model, Model::from_json(config, file.string(), options));
-  return LoadedModel{directory, std::move(model), std::move(tokenizer)};
+  auto model = Model::from_json(config, file.string(), options);
+  if (!model.ok()) return input_error("{}", model.error().message);  // nobody typed what is in that file
+  return LoadedModel{directory, std::move(*model), std::move(tokenizer)};
 }
 
 Result<Tokenizer> tokenizer_of(const LoadedModel& model) {
