@@ -163,9 +163,15 @@ double Model::flops_per_token(int64_t tokens) const {
 }
 
 Status Model::check_length(int64_t tokens, const std::string& where) const {
-  if (config_.positions != PositionKind::learned || tokens <= config_.max_position_embeddings) return {};
-  return usage_error("{}: {} tokens, but the model has learned positions for {} (max_position_embeddings, n_positions)",
-                     where, tokens, config_.max_position_embeddings);
+  if (tokens <= config_.max_position_embeddings) return {};
+  if (config_.positions == PositionKind::learned)
+    return usage_error(
+        "{}: {} tokens, but the model has learned positions for {} (max_position_embeddings, n_positions)", where,
+        tokens, config_.max_position_embeddings);
+  return usage_error(
+      "{}: {} tokens, but the model is made for {}: take shorter sequences, or raise max_position_embeddings, which "
+      "this model's positions allow",
+      where, tokens, config_.max_position_embeddings);
 }
 
 Weights Model::declare_parameters(Builder& builder) const {

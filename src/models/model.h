@@ -59,7 +59,8 @@ class Model {
   // Of training, forward and backward: 6·N + 12·layers·hidden·T with N all parameters.
   double flops_per_token(int64_t tokens) const;
 
-  // Whether rows of so many tokens can be built: learned positions end somewhere. `where` begins the message.
+  // Whether rows of so many tokens are within max_position_embeddings, which evaluation and generation keep to as well.
+  // `where` begins the message.
   Status check_length(int64_t tokens, const std::string& where) const;
 
   using Forward = ForwardValues;

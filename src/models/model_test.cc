@@ -217,10 +217,12 @@ TEST(Model, SaysWhichKeysOthersDoNotKnow) {
   EXPECT_EQ(model.own_keys(), (std::vector<std::string>{"position_embedding_type", "do_layer_norm_before"}));
 }
 
-TEST(Model, RefusesRowsBeyondItsLearnedPositions) {
+TEST(Model, RefusesRowsBeyondItsPositions) {
   EXPECT_TRUE(model_of(kSmallGpt2).check_length(16, "test").ok());
   EXPECT_FALSE(model_of(kSmallGpt2).check_length(17, "test").ok());
-  EXPECT_TRUE(model_of(kSmallLlama).check_length(100000, "test").ok());
+  const int64_t most = model_of(kSmallLlama).config().max_position_embeddings;
+  EXPECT_TRUE(model_of(kSmallLlama).check_length(most, "test").ok());
+  EXPECT_FALSE(model_of(kSmallLlama).check_length(most + 1, "test").ok());
 }
 
 TEST(Initialize, DrawsTheSameHoweverATensorIsCut) {
