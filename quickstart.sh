@@ -50,6 +50,13 @@ if [ ${#texts[@]} -eq 0 ]; then
   texts=("$out/text/python3.11.txt")
 fi
 
+# The run goes on where it was, which other text would not allow.
+if ! printf '%s\n' "${texts[@]}" | cmp -s - "$out/texts" && [ -e "$out/texts" ]; then
+  echo "quickstart.sh: $out holds a run on other text: choose another directory with --out, or remove it" >&2
+  exit 2
+fi
+printf '%s\n' "${texts[@]}" > "$out/texts"
+
 ingot=build/ingot
 config=$out/config.yaml
 {
@@ -70,16 +77,14 @@ config=$out/config.yaml
   echo "logging: {every_steps: 50}"
 } > "$config"
 
-# How many steps the machine makes in the time asked for: a few, measured.
-steps_file=$out/steps
-if [ ! -f "$steps_file" ]; then
+# How many steps the machine makes in the time asked for: a few, measured once.
+if [ ! -f "$out/step_seconds" ]; then
   echo "measuring the speed of this machine …" >&2
   $ingot train "$config" output_dir="$out/probe" training.steps=100 evaluation.every_steps=0 checkpoint.every_minutes=null checkpoint.resume=never logging.tensorboard=false --json > "$out/probe.json" 2> "$out/probe.log" || { tail -5 "$out/probe.log" >&2; exit 1; }
-  seconds=$(sed -n 's/.*"train_seconds":\([0-9.e+-]*\).*/\1/p' "$out/probe.json")
-  awk -v minutes="$minutes" -v seconds="$seconds" 'BEGIN { n = int(minutes * 60 / (seconds / 100)); print (n < 200 ? 200 : n) }' > "$steps_file"
+  sed -n 's/.*"train_seconds":\([0-9.e+-]*\).*/\1/p' "$out/probe.json" | awk '{ print $1 / 100 }' > "$out/step_seconds"
   rm -rf "$out/probe" "$out/probe.json" "$out/probe.log"
 fi
-steps=$(cat "$steps_file")
+steps=$(awk -v minutes="$minutes" '{ n = int(minutes * 60 / $1); print (n < 200 ? 200 : n) }' "$out/step_seconds")
 
 $ingot plan "$config" training.steps="$steps"
 $ingot train "$config" training.steps="$steps"
