@@ -31,7 +31,9 @@ using ingot::kernels::MatmulShape;
 
 constexpr size_t kAlignment = 128;
 
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+size_t aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // One of the three products of a linear layer Y[rows, n] = X[rows, k] W[k, n].
 struct Product {
@@ -131,11 +133,12 @@ class OneDnn {
     pool_.run(shape_.rows / tile_, [&](int64_t tile, int thread) {
       dnnl::stream stream(engine_);
       const int64_t step = shape_.transpose_a ? tile_ : tile_ * shape_.k;
-      product_.execute(stream, {{DNNL_ARG_SRC, memory(a_, engine_, o.a.data() + tile * step)},
-                                {DNNL_ARG_WEIGHTS, b},
-                                {DNNL_ARG_DST, memory(c_, engine_, o.c.data() + tile * tile_ * shape_.n)},
-                                {DNNL_ARG_SCRATCHPAD,
-                                 memory(scratchpad_, engine_, scratch_->data() + stride_ * static_cast<size_t>(thread))}});
+      product_.execute(stream,
+                       {{DNNL_ARG_SRC, memory(a_, engine_, o.a.data() + tile * step)},
+                        {DNNL_ARG_WEIGHTS, b},
+                        {DNNL_ARG_DST, memory(c_, engine_, o.c.data() + tile * tile_ * shape_.n)},
+                        {DNNL_ARG_SCRATCHPAD,
+                         memory(scratchpad_, engine_, scratch_->data() + stride_ * static_cast<size_t>(thread))}});
     });
   }
 
