@@ -132,7 +132,7 @@ void add_generate(CLI::App& app, Command& command) {
   prompt->excludes(chat);
   verb->add_option("--max-tokens", flags->options.max_tokens, "New tokens at most; generation ends earlier at EOS")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   verb->add_option("--temperature", sampling.temperature, "0: always the most probable token")->capture_default_str();
   verb->add_option("--top-k", sampling.top_k, "Draw from so many of the most probable tokens; 0: from all")
       ->capture_default_str();
@@ -141,7 +141,7 @@ void add_generate(CLI::App& app, Command& command) {
       ->capture_default_str();
   verb->add_option("--seed", sampling.seed, "The same seed gives the same text")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   verb->add_option("--precision", flags->precision, "fp32")->capture_default_str();
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
       ->check(CLI::Range(1, 4096));

@@ -18,7 +18,8 @@ class DataInspect : public ::testing::Test {
     text.close();
     std::ofstream config(scratch_ / "config.yaml");
     config << fmt::format(
-        "output_dir: {0}\nmodel: {{preset: gpt2-mini}}\ntokenizer: {{path: {0}/tokenizer.json, train_vocab_size: 300}}\n"
+        "output_dir: {0}\nmodel: {{preset: gpt2-mini}}\ntokenizer: {{path: {0}/tokenizer.json, train_vocab_size: "
+        "300}}\n"
         "data: {{train: [{{path: {0}/corpus.jsonl}}], sequence_length: 32}}\n"
         "training: {{steps: 5, global_batch_size: 4, micro_batch_size: 2}}\nseed: 7\n",
         scratch_.path().string());
