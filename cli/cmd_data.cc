@@ -254,10 +254,10 @@ void add_inspect(CLI::App& data, Command& command) {
   app->add_option("--step", flags->step, "Show the batch of this step, from 1 on (of a configuration: 1)")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app->add_option("--rows", flags->rows, "Show this many rows of a micro-batch")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
   app->add_option("--tokens", flags->tokens, "Show this many tokens of a row")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
       ->capture_default_str();
   app->add_option("--threads", flags->threads, "Threads for what must be built first")->check(CLI::Range(1, 4096));
   app->add_flag("--json", flags->json, "Print one JSON object");
