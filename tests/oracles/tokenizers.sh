@@ -29,3 +29,4 @@ train --model_prefix="$work/bpe" --model_type=bpe --character_coverage=0.9995
 train --model_prefix="$work/bpe_llama" --model_type=bpe --byte_fallback --normalization_rule_name=identity --split_digits \
   --remove_extra_whitespaces=false --allow_whitespace_only_pieces --user_defined_symbols='<tool>,▁▁▁▁'
 node --max-old-space-size=8000 tokenizers.js compare "$packages" "$work" "$ingot"
+/usr/bin/python3 chat_templates.py "$packages" "$ingot"
