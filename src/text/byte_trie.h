@@ -18,6 +18,9 @@ class ByteTrie {
   // Of equal strings the first counts; empty ones do not. The strings are not kept.
   explicit ByteTrie(std::vector<std::pair<std::string_view, TokenId>> entries);
 
+  // The strings' bytes that there may be together: a node takes 13 bytes, real vocabularies have a few megabytes.
+  static constexpr size_t kMostBytes = size_t{1} << 26;
+
   static constexpr uint32_t kRoot = 0, kNowhere = UINT32_MAX;
   // The node that `byte` leads to from `node`, or kNowhere.
   uint32_t next(uint32_t node, unsigned char byte) const {

@@ -36,6 +36,11 @@ class SentencePieceBuilder {
   static bool is_text(Type type) { return type == Type::normal || type == Type::user_defined; }
 
   Status collect_ids() {
+    size_t bytes = 0;
+    for (const auto& piece : file_.pieces) bytes += piece.text.size();
+    if (bytes > ByteTrie::kMostBytes)
+      return input_error("{}: pieces of {} bytes together (at most {}) are not supported", source_, bytes,
+                         ByteTrie::kMostBytes);
     for (size_t id = 0; id < file_.pieces.size(); ++id) {
       const auto& piece = file_.pieces[id];
       const auto token = static_cast<TokenId>(id);

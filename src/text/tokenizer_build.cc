@@ -156,9 +156,19 @@ class Builder {
     return {};
   }
 
+  // Of the models that build tries of it.
+  Status check_vocabulary_size() const {
+    size_t bytes = 0;
+    for (const auto& [text, id] : file_.vocabulary) bytes += text.size();
+    if (bytes <= ByteTrie::kMostBytes) return {};
+    return model_["vocab"].unsupported(
+        fmt::format("a vocabulary of {} bytes (at most {})", bytes, ByteTrie::kMostBytes));
+  }
+
   Status make_model() {
     if (type_ != "BPE" && parts_->pre_tokenizer.byte_level())
       return top_["pre_tokenizer"].unsupported(fmt::format("ByteLevel before the model {}", type_));
+    if (type_ != "BPE") INGOT_TRY(check_vocabulary_size());
     if (type_ == "Unigram") return make_unigram();
     if (type_ == "WordPiece") return make_word_piece();
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
