@@ -114,7 +114,7 @@ class SentencePieceBuilder {
 
   Status make_unigram() {
     double lowest = FLT_MAX;
-    float highest = -FLT_MAX;
+    float highest = FLT_MIN;  // the library's start, so that it is above 0 although no score is
     for (const auto& piece : file_.pieces) {
       if (piece.type != Type::normal) continue;
       lowest = std::min<double>(lowest, piece.score);

@@ -1,7 +1,6 @@
 // From the parts of a tokenizer.json to a tokenizer, checking each against the others.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -191,10 +190,12 @@ class Builder {
       INGOT_ASSIGN(const int64_t unk, model_["unk_id"].integer(0, static_cast<int64_t>(file_.vocabulary.size()) - 1));
       options.unk = static_cast<TokenId>(unk);
     }
-    const double lowest = file_.scores.empty() ? 0 : *std::ranges::min_element(file_.scores);
+    std::vector<double> scores;
+    for (const std::string& number : file_.scores) scores.push_back(read_score(number));
+    const double lowest = scores.empty() ? 0 : *std::ranges::min_element(scores);
     Tokens tokens = usable_tokens();
     std::erase_if(tokens, [&](const auto& token) { return token.second == options.unk; });  // is never spelled out
-    parts_->model = std::make_unique<UnigramModel>(tokens, file_.scores, lowest, byte_tokens(), options);
+    parts_->model = std::make_unique<UnigramModel>(tokens, std::move(scores), lowest, byte_tokens(), options);
     parts_->options = options;
     parts_->scores = file_.scores;
     return {};
@@ -355,7 +356,7 @@ class Builder {
       add_number(merge.left);
       add_number(merge.right);
     }
-    for (const double score : parts_->scores) add_number(std::bit_cast<int64_t>(score));
+    for (const std::string& score : parts_->scores) add_text(score);
     std::map<TokenId, const AddedToken*> by_id;
     for (const AddedToken& token : added_) by_id[token.id] = &token;
     for (const auto& [id, token] : by_id) {

@@ -1,6 +1,9 @@
 // Parsing: one pass over the text that keeps the vocabulary and the merges out of the document tree.
 #include "text/tokenizer_json.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace ingot {
 namespace {
 
@@ -16,8 +19,8 @@ class Handler final : public nlohmann::json_sax<Json> {
     return integer(number, number >= 0 ? static_cast<uint64_t>(number) : UINT64_MAX);
   }
   bool number_unsigned(uint64_t number) override { return integer(number, number); }
-  bool number_float(double number, const std::string&) override {
-    return area_ == Area::scores ? score(number) : value(number);
+  bool number_float(double number, const std::string& text) override {
+    return area_ == Area::scores ? score(text) : value(number);
   }
   bool binary(binary_t&) override { return fail("binary values are not JSON"); }
 
@@ -131,7 +134,7 @@ class Handler final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool integer(Json number, uint64_t as_id) {
-    if (area_ == Area::scores) return score(number.get<double>());
+    if (area_ == Area::scores) return score(number.dump());
     if (area_ != Area::vocabulary) return value(std::move(number));
     if (as_id >= static_cast<uint64_t>(kMostTokens)) {
       return fail(fmt::format("model.vocab[{}]: expected an id from 0 to {}, found {}", Json(token_).dump(),
@@ -148,16 +151,16 @@ class Handler final : public nlohmann::json_sax<Json> {
     token_ = std::move(text);
     return has_token_ = true;
   }
-  bool score(double number) {
+  bool score(std::string number) {
     if (!in_pair_ || !has_token_ || has_score_) return fail_score();
-    score_ = number;
+    score_ = std::move(number);
     return has_score_ = true;
   }
   bool scored_token() {
     if (file_.vocabulary.size() == static_cast<size_t>(kMostTokens))
       return fail(fmt::format("model.vocab: expected at most {} tokens", kMostTokens));
     file_.vocabulary.emplace_back(std::move(token_), static_cast<int64_t>(file_.vocabulary.size()));
-    file_.scores.push_back(score_);
+    file_.scores.push_back(std::move(score_));
     return true;
   }
   bool value(Json value) {
@@ -191,11 +194,43 @@ class Handler final : public nlohmann::json_sax<Json> {
   std::vector<std::string> pair_;
   Area area_ = Area::document;
   bool in_model_ = false, in_pair_ = false, has_token_ = false, has_score_ = false;
-  double score_ = 0;
+  std::string score_;
   std::string problem_;
 };
 
 }  // namespace
+
+double read_score(std::string_view number) {
+  const bool negative = number.starts_with('-');
+  if (negative) number.remove_prefix(1);
+  uint64_t digits = 0;
+  int64_t exponent = 0;
+  bool after_point = false, full = false;  // full: no further digit has room
+  size_t at = 0;
+  for (; at < number.size() && number[at] != 'e' && number[at] != 'E'; ++at) {
+    if (number[at] == '.') {
+      after_point = true;
+      continue;
+    }
+    const auto digit = static_cast<uint64_t>(number[at] - '0');
+    full = full || digits > (UINT64_MAX - digit) / 10;
+    if (full) {
+      exponent += after_point ? 0 : 1;
+      continue;
+    }
+    digits = digits * 10 + digit;
+    exponent -= after_point ? 1 : 0;
+  }
+  if (at < number.size()) {
+    const int64_t written = std::clamp<int64_t>(std::strtoll(number.data() + at + 1, nullptr, 10), -100000, 100000);
+    exponent += written;
+  }
+  auto value = static_cast<double>(digits);
+  for (; exponent < -308 && value != 0; exponent += 308) value /= 1e308;
+  const double power = std::strtod(fmt::format("1e{}", std::min<int64_t>(std::abs(exponent), 308)).c_str(), nullptr);
+  value = exponent < 0 ? value / power : value * power;
+  return negative ? -value : value;
+}
 
 Result<TokenizerFile> read_tokenizer_file(std::string_view json, std::string_view source_name) {
   TokenizerFile file;

@@ -19,9 +19,14 @@ struct TokenizerFile {
   std::vector<std::pair<std::string, int64_t>> vocabulary;  // model.vocab
   std::vector<std::pair<std::string, std::string>> merges;  // model.merges
   bool is_scored = false;                                   // model.vocab is a list of tokens and scores (Unigram)
-  std::vector<double> scores;                               // by id, where it is
+  std::vector<std::string> scores;                          // by id, where it is: the numbers as written
 };
 Result<TokenizerFile> read_tokenizer_file(std::string_view json, std::string_view source_name);
+
+// A number as Hugging Face's library reads it: its digits as one integer, rounded to double, times or divided by a
+// power of ten, rounded again. That may be one place in the last bit from the nearest double, and decides between paths
+// whose sums are equal but for rounding.
+double read_score(std::string_view number);
 
 // Checks the file's parts against each other and builds the tokenizer. BOS and EOS are taken by their well-known names.
 Result<std::shared_ptr<TokenizerParts>> build_tokenizer(const TokenizerFile& file, std::string_view source_name);

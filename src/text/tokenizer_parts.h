@@ -61,10 +61,10 @@ struct TokenizerParts {
   // What the file says beyond what the stages above keep.
   StageTexts stages;
   std::variant<BpeModel::Options, UnigramModel::Options, WordPieceModel::Options> options;
-  std::vector<TokenId> model_ids;  // the ids of the model's own vocabulary, ascending
-  std::vector<BpeMerge> merges;    // by rank (BPE)
-  std::vector<double> scores;      // by id (Unigram)
-  std::string sentencepiece;       // the .model that it came as, if it did
+  std::vector<TokenId> model_ids;   // the ids of the model's own vocabulary, ascending
+  std::vector<BpeMerge> merges;     // by rank (BPE)
+  std::vector<std::string> scores;  // by id, as written (Unigram)
+  std::string sentencepiece;        // the .model that it came as, if it did
 
   mutable ScratchPool scratches;
 };

@@ -83,7 +83,7 @@ void write_unigram(const TokenizerParts& parts, const UnigramModel::Options& opt
   const char* separator = "\n      ";
   for (const TokenId id : parts.model_ids) {
     out += fmt::format("{}[{}, {}]", separator, in_quotes(parts.vocabulary.text(id)),
-                       Json(parts.scores[static_cast<size_t>(id)]).dump());
+                       parts.scores[static_cast<size_t>(id)]);
     separator = ",\n      ";
   }
   out += parts.model_ids.empty() ? "],\n" : "\n    ],\n";

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "text/text_test_util.h"
+#include "text/tokenizer_json.h"
 
 namespace ingot {
 namespace {
@@ -116,6 +117,15 @@ TEST(Unigram, SurvivesSaving) {
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(again->fingerprint(), tokenizer.fingerprint());
   EXPECT_EQ(again->to_file(), tokenizer.to_file());
+}
+
+// The library's reading of a number is not the nearest double; for short ones it is.
+TEST(Unigram, ScoresAreReadAsTheLibraryDoes) {
+  for (const char* number : {"0", "-3", "0.5", "-1.25e2", "-11.5129", "1e-5", "12E+2", "0.000001"})
+    EXPECT_EQ(read_score(number), std::strtod(number, nullptr)) << number;
+  EXPECT_EQ(read_score("-8.123456789012345678901234567890"), -(static_cast<double>(8123456789012345678) / 1e18));
+  EXPECT_EQ(read_score("-7.0123456789012345"), -(static_cast<double>(70123456789012345) / 1e16));
+  EXPECT_EQ(read_score("1e-400"), 0.0);
 }
 
 TEST(Unigram, WhatIsWrongWithTheFileIsSaid) {

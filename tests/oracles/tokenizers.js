@@ -6,7 +6,7 @@ const fs = require("fs");
 const path = require("path");
 const { execFileSync } = require("child_process");
 const [, , step, packages, work, ingot] = process.argv;
-const megabytes = Number(process.env.INGOT_ORACLE_MB || 20);
+const megabytes = Number(process.env.INGOT_ORACLE_MB || 22);
 const at = (...parts) => path.join(work, ...parts);
 const MOST = 1 << 30;
 
@@ -91,7 +91,8 @@ function texts() {
     if (text.length === 0) throw new Error(`no ${name} text: its package is missing (scripts/packages.txt, [oracles])`);
     console.error(`${name}: ${(Buffer.byteLength(text) / 1e6).toFixed(1)} MB`);
   }
-  return [...edges, ...Object.values(sources).flatMap(documents)];
+  const { random, ...written } = sources;
+  return { edges, written: Object.values(written).flatMap(documents), random: documents(random) };
 }
 
 // ---- tokenizers ----
@@ -175,13 +176,15 @@ function unigram(model, form) {
 const SPACES = { type: "Replace", pattern: { Regex: " {2,}" }, content: " " };
 
 function prepare() {
-  const all = texts();
+  const { edges, written, random } = texts();
+  const all = [...edges, ...written, ...random];
   fs.writeFileSync(at("texts.jsonl"), all.map((text) => JSON.stringify(text)).join("\n") + "\n");
   // What SentencePiece's tools read and write is lines.
-  const lines = all.filter((text) => !/[\0]/.test(text)).flatMap((text) => text.split(/[\r\n\u0085\u2028\u2029]+/));
+  const linesOf = (list) => list.filter((text) => !/[\0]/.test(text)).flatMap((text) => text.split(/[\r\n\u0085\u2028\u2029]+/));
+  const lines = linesOf(all);
   fs.writeFileSync(at("lines.txt"), lines.join("\n") + "\n");
   fs.writeFileSync(at("lines.jsonl"), lines.map((text) => JSON.stringify(text)).join("\n") + "\n");
-  fs.writeFileSync(at("train.txt"), lines.filter((_, i) => i % 5 === 0).join("\n") + "\n");
+  fs.writeFileSync(at("train.txt"), linesOf(written).filter((_, i) => i % 5 === 0).join("\n") + "\n");
 }
 
 // ---- comparison ----
