@@ -212,7 +212,7 @@ Result<std::vector<BenchRow>> bench_attention(const AttentionSizes& s, int64_t r
   const std::string text = fmt::format(
       "graph \"attention\"\n%0 = state \"qkv\" : {0}\n%1 = state \"first_visible\" : i32[{3},{4}]\n%2 = state \"dout\" "
       ": {1}\n"
-      "%3, %4 = attention_packed(%0, %1) {2} : {1}, f32[{3},{5},{4}]\n"
+      "%3, %4 = attention_packed(%0, %1) {2} : {1}, f32[{3},{5},{4},2]\n"
       "%5 = attention_packed_grad(%0, %1, %3, %4, %2) {2} : {0}\noutput \"dqkv\" = %5\n",
       qkv, out, attributes, s.batch, s.tokens, s.heads);
   INGOT_ASSIGN(Graph graph, parse_graph(text, find_op));

@@ -42,10 +42,12 @@ constexpr uint64_t stream_key(uint64_t seed, std::string_view path) {
   return hash ^ (hash >> 31);
 }
 
-// The standard normal number at `index` of a stream (Box and Muller's transform; each block gives two pairs).
+// The standard normal number at `index` of a stream (Box and Muller's transform of the upper 24 bits of two words; each
+// block gives two pairs). Tensors are filled by kernels/random/normal.h.
 inline double normal_at(uint64_t key, uint64_t index) {
-  const PhiloxBlock block = philox(key, index / 2);
-  const double u = (block[0] + 1.0) * 0x1p-32, angle = 6.283185307179586 * (block[1] * 0x1p-32);
+  const PhiloxBlock block = philox(key, index / 4);
+  const size_t pair = index % 4 / 2 * 2;
+  const double u = ((block[pair] >> 8) + 1.0) * 0x1p-24, angle = 6.283185307179586 * ((block[pair + 1] >> 8) * 0x1p-24);
   const double radius = std::sqrt(-2.0 * std::log(u));
   return radius * (index % 2 == 0 ? std::cos(angle) : std::sin(angle));
 }

@@ -50,7 +50,7 @@ TEST(OpCost, CausalAttentionCountsThePairsThatAreSeen) {
   const auto attention = [](int64_t window) {
     return cost_of_last(fmt::format(R"(%0 = state "qkv" : f32[2,8,12]
 %1 = state "first" : i32[2,8]
-%2, %3 = attention_packed(%0, %1) {{heads=1, kv_heads=1, head_dim=4, window={}}} : f32[2,8,4], f32[2,1,8]
+%2, %3 = attention_packed(%0, %1) {{heads=1, kv_heads=1, head_dim=4, window={}}} : f32[2,8,4], f32[2,1,8,2]
 output "out" = %2)",
                                     window));
   };

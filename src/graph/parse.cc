@@ -5,6 +5,12 @@
 namespace ingot {
 namespace {
 
+std::string list_of(const std::vector<Type>& types) {
+  std::string text;
+  for (const Type& type : types) text += (text.empty() ? "" : ", ") + type.to_string();
+  return text;
+}
+
 class Parser {
  public:
   explicit Parser(const OpLookup& lookup) : lookup_(lookup) {}
@@ -108,8 +114,7 @@ class Parser {
     if (inferred->size() != targets.size())
       return wrong("{} has {} outputs, {} are named", op.name, inferred->size(), targets.size());
     if (!written.empty() && written != *inferred)
-      return wrong("{} gives {}, the text says {}", op.name, inferred->front().to_string(),
-                   written.front().to_string());
+      return wrong("{} gives {}, the text says {}", op.name, list_of(*inferred), list_of(written));
     const NodeId id = graph_.add_node(op, std::move(inputs), std::move(*attributes), std::move(*inferred), path);
     for (size_t i = 0; i < targets.size(); ++i) INGOT_TRY(define(targets[i], graph_.node(id).outputs[i]));
     return {};

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/spelling.h"
+#include "kernels/random/normal.h"
 #include "nn/loss.h"
 #include "ops/embedding.h"
 #include "ops/reshape.h"
@@ -239,9 +240,7 @@ void initialize(const ParameterSpec& parameter, uint64_t seed, int64_t begin, in
     std::fill(out, out + (end - begin), parameter.init == InitKind::ones ? 1.0f : 0.0f);
     return;
   }
-  const uint64_t key = stream_key(seed, parameter.name);
-  for (int64_t i = begin; i < end; ++i)
-    *out++ = static_cast<float>(parameter.std * normal_at(key, static_cast<uint64_t>(i)));
+  kernels::fill_normal(stream_key(seed, parameter.name), begin, end, static_cast<float>(parameter.std), out);
 }
 
 }  // namespace ingot

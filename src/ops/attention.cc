@@ -19,7 +19,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   const auto& a = attributes.as<AttentionAttributes>();
   if (a.window < 0 || !(a.dropout >= 0 && a.dropout < 1))
     return failed_error("window {} and dropout {}, expected at least 0 and within [0, 1)", a.window, a.dropout);
-  return std::vector<Type>{inputs[0], {DType::f32, {q[0], q[2], q[1]}}};
+  return std::vector<Type>{inputs[0], {DType::f32, {q[0], q[2], q[1], 2}}};
 }
 
 void gradient(GradientContext& context) {

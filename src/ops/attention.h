@@ -3,8 +3,9 @@
 //
 // q is [B,T,H,D], k and v are [B,T,Hkv,D] with H a multiple of Hkv: head h reads key and value head h / (H / Hkv).
 // first_visible is i32[B,T]: query t sees key j iff max(first_visible[t], t - window + 1) <= j <= t. A query that sees
-// nothing gives zeros and lse = -inf. out is [B,T,H,D]; lse, f32[B,H,T], is the log of the sum of exponentials that
-// softmax divides by; it is there for the backward pass and no gradient flows through it.
+// nothing gives zeros and lse = -inf, 0. out is [B,T,H,D]; lse, f32[B,H,T,2], is the log2 of the sum of exponentials
+// that softmax divides by, as two numbers whose sum it is: the largest score (in units of log2) and what the sum adds
+// to it. It is there for the backward pass, which is then exact for scores of any size; no gradient flows through it.
 #pragma once
 
 #include "graph/builder.h"

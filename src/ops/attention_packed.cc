@@ -55,7 +55,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (!(inputs[1] == Type{DType::i32, {rows[0], rows[1]}}))
     return failed_error("first_visible {}, expected i32[{},{}]", inputs[1].to_string(), rows[0], rows[1]);
   return std::vector<Type>{{inputs[0].dtype, {rows[0], rows[1], a.heads * a.head_dim}},
-                           {DType::f32, {rows[0], a.heads, rows[1]}}};
+                           {DType::f32, {rows[0], a.heads, rows[1], 2}}};
 }
 
 void gradient(GradientContext& context) {

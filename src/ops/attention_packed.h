@@ -1,6 +1,6 @@
 // attention_packed(qkv, first_visible) -> out, lse: attention on queries, keys and values that lie side by side, as one
 // product with the three weights gives them. qkv is [B,T,(H + 2·Hkv)·D]: all query heads, all key heads, all value
-// heads. out is [B,T,H·D], ready for the output projection; lse is f32[B,H,T] as in attention.
+// heads. out is [B,T,H·D], ready for the output projection; lse is f32[B,H,T,2] as in attention.
 #pragma once
 
 #include "graph/builder.h"

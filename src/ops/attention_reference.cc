@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "ops/dropout.h"
 #include "ops/interpret.h"
@@ -28,7 +29,7 @@ class View {
   size_t kv(int64_t b, int64_t t, int64_t h) const {
     return at(((b * p_.tokens + t) * p_.kv_heads + h / (p_.heads / p_.kv_heads)) * p_.head_dim);
   }
-  size_t lse(int64_t b, int64_t t, int64_t h) const { return at((b * p_.heads + h) * p_.tokens + t); }
+  size_t lse(int64_t b, int64_t t, int64_t h) const { return at(2 * ((b * p_.heads + h) * p_.tokens + t)); }
   double factor(int64_t b, int64_t h, int64_t t, int64_t j) const {
     return factors_.empty() ? 1.0 : factors_[at(((b * p_.heads + h) * p_.tokens + t) * p_.tokens + j)];
   }
@@ -69,14 +70,16 @@ void forward(const Problem& problem, const Inputs& in, RefTensor& out, RefTensor
       scores.push_back(problem.attributes.scale * view.dot(in.q, view.q(b, t, h), in.k, view.kv(b, j, h)));
       largest = std::max(largest, scores.back());
     }
-    double& row_lse = lse.data[view.lse(b, t, h)];
-    row_lse = largest;
+    double* row_lse = &lse.data[view.lse(b, t, h)];
+    row_lse[0] = largest / std::numbers::ln2;
+    row_lse[1] = 0;
     if (scores.empty()) return;
     double total = 0;
     for (double score : scores) total += std::exp(score - largest);
-    row_lse += std::log(total);
+    row_lse[1] = std::log2(total);
     for (int64_t j = first; j <= t; ++j) {
-      const double weight = std::exp(scores[static_cast<size_t>(j - first)] - row_lse) * view.factor(b, h, t, j);
+      const double weight =
+          std::exp(scores[static_cast<size_t>(j - first)] - largest) / total * view.factor(b, h, t, j);
       view.add(out, view.q(b, t, h), weight, in.v, view.kv(b, j, h));
     }
   });
@@ -90,10 +93,12 @@ void backward(const Problem& problem, const Inputs& in, const Saved& saved, RefT
   const double scale = problem.attributes.scale;
   view.each_row([&](int64_t b, int64_t h, int64_t t) {
     const size_t row = view.q(b, t, h);
-    const double lse = saved.lse.data[view.lse(b, t, h)], shift = view.dot(saved.dout, row, saved.out, row);
+    const double* lse = &saved.lse.data[view.lse(b, t, h)];
+    const double shift = view.dot(saved.dout, row, saved.out, row);
     for (int64_t j = view.first(in.first_visible, b, t); j <= t; ++j) {
       const size_t key = view.kv(b, j, h);
-      const double weight = std::exp(scale * view.dot(in.q, row, in.k, key) - lse);
+      const double score = scale * view.dot(in.q, row, in.k, key);
+      const double weight = std::exp2(score / std::numbers::ln2 - lse[0] - lse[1]);
       const double factor = view.factor(b, h, t, j);
       const double dscore = weight * (factor * view.dot(saved.dout, row, in.v, key) - shift);
       view.add(dv, key, weight * factor, saved.dout, row);

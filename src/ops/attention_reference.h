@@ -11,7 +11,7 @@ struct Problem {
   const RandomState& random;
 };
 
-// q [B,T,H,D], k and v [B,T,Hkv,D], first_visible [B,T], out as q, lse [B,H,T].
+// q [B,T,H,D], k and v [B,T,Hkv,D], first_visible [B,T], out as q, lse [B,H,T,2].
 struct Inputs {
   const RefTensor &q, &k, &v, &first_visible;
 };

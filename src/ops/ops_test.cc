@@ -54,6 +54,9 @@ TEST(GraphText, ErrorsNameTheLine) {
             "line 3: add: shapes [2] and [3]"},
            {"%0 = input \"x\" : f99[2]", "line 1: expected a type"},
            {"%0 = input \"x\" : f32[9223372036854775807,4]", "impossible extents"},
+           {"%0 = input \"q\" : f32[1,2,1,3]\n%1 = input \"first\" : i32[1,2]\n"
+            "%2, %3 = attention(%0, %0, %0, %1) {} : f32[1,2,1,3], f32[1,1,2]",
+            "attention gives f32[1,2,1,3], f32[1,1,2,2], the text says f32[1,2,1,3], f32[1,1,2]"},
            {"what", "line 1: expected graph, output"}}) {
     const auto graph = parse_graph(text, find_op);
     ASSERT_FALSE(graph.ok()) << text;

@@ -36,7 +36,7 @@ output "y" = %15
 %1 = input "k" : f32[2,3,2,2]
 %2 = input "v" : f32[2,3,2,2]
 %3 = input "first_visible" : i32[2,3]
-%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop"} : f32[2,3,4,2], f32[2,4,3] @"h.0"
+%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop"} : f32[2,3,4,2], f32[2,4,3,2] @"h.0"
 output "y" = %4
 )");
   expect_unchanged(fuse_attention, result.text);
@@ -202,7 +202,7 @@ output "y" = %13
 %2 = input "v" : f32[2,3,2,2]
 %3 = input "first_visible" : i32[2,3]
 %4 = transpose(%0) {permutation=[0,2,1,3]} : f32[2,3,4,2]
-%5, %6 = attention(%4, %1, %2, %3) {scale=0.5, window=0, dropout=0, stream=""} : f32[2,3,4,2], f32[2,4,3]
+%5, %6 = attention(%4, %1, %2, %3) {scale=0.5, window=0, dropout=0, stream=""} : f32[2,3,4,2], f32[2,4,3,2]
 %7 = transpose(%5) {permutation=[0,2,1,3]} : f32[2,4,3,2]
 output "y" = %7
 )");
@@ -230,7 +230,7 @@ output "y" = %13
 %3 = reshape(%0) {shape=[2,3,8,2]} : f32[2,3,8,2] @"attn"
 %4 = rope(%3, %1) {inv_freq=[0.5], rotated_heads=6, inverse=false} : f32[2,3,8,2] @"attn"
 %5 = reshape(%4) {shape=[2,3,16]} : f32[2,3,16] @"attn"
-%6, %7 = attention_packed(%5, %2) {heads=4, kv_heads=2, head_dim=2, scale=0.5, window=2, dropout=0.1, stream="a"} : f32[2,3,8], f32[2,4,3] @"attn"
+%6, %7 = attention_packed(%5, %2) {heads=4, kv_heads=2, head_dim=2, scale=0.5, window=2, dropout=0.1, stream="a"} : f32[2,3,8], f32[2,4,3,2] @"attn"
 output "y" = %6
 )");
   expect_unchanged(pack_attention, result.text);
@@ -302,7 +302,7 @@ TEST(PackAttention, StaysForSeparateProducts) {
 %1 = input "k" : f32[2,3,2,2]
 %2 = input "v" : f32[2,3,2,2]
 %3 = input "first_visible" : i32[2,3]
-%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop"} : f32[2,3,4,2], f32[2,4,3] @"h.0"
+%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop"} : f32[2,3,4,2], f32[2,4,3,2] @"h.0"
 output "y" = %4
 )";
   const auto result = run_pass(pack_attention, text);

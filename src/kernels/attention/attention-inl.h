@@ -27,7 +27,7 @@ constexpr int64_t padded(int64_t columns) {
 }
 
 // Scores are kept in units of log2: a power of two needs no multiplication to reduce its argument.
-inline constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+inline constexpr float kLog2E = 1.44269504088896341f;
 
 // 2^t for t <= 0 (and a little above), within 3 ulp; 0 instead of a denormal number. NaN stays NaN. The polynomial is
 // the minimax one of degree 5 on [-0.5, 0.5].

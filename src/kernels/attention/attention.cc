@@ -47,7 +47,8 @@ struct Place {
     return (batch * s.tokens + begin) * s.out_row_stride + head * s.head_dim;
   }
   int64_t q(const AttentionShape& s) const { return (batch * s.tokens + begin) * s.q_row_stride + head * s.head_dim; }
-  int64_t lse(const AttentionShape& s) const { return (batch * s.heads + head) * s.tokens + begin; }
+  int64_t row(const AttentionShape& s) const { return (batch * s.heads + head) * s.tokens + begin; }
+  int64_t lse(const AttentionShape& s) const { return 2 * row(s); }
 };
 
 AttentionTile tile_at(const AttentionShape& s, const Place& place, const AttentionInputs& inputs) {
@@ -67,7 +68,7 @@ AttentionTile tile_at(const AttentionShape& s, const Place& place, const Attenti
   tile.v_stride = s.v_row_stride;
   tile.out_stride = s.out_row_stride;
   const int64_t first_row = inputs.dropout.first_batch * s.heads * s.tokens;
-  tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, (first_row + place.lse(s)) * s.tokens,
+  tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, (first_row + place.row(s)) * s.tokens,
                   s.tokens};
   return tile;
 }

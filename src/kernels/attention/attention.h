@@ -1,12 +1,15 @@
 // Fused causal attention over tiles: out = dropout(softmax(scale * Q K^T + mask)) V for each batch row and head,
 // without a T x T matrix. Forward keeps the log-sum-exp of each row; backward recomputes the probabilities from it (Dao
-// et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022).
+// et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022). It is kept as two
+// numbers whose sum it is, in units of log2: the row's largest score and the log of the sum of 2^(score - largest).
+// Backward computes the scores of forward again to the last bit, so that the probabilities are right however large
+// scores are.
 //
 // Masks are spans: key j is visible to query t iff max(segment_start[t], t - window + 1, 0) <= j <= t. Key blocks that
-// no row of a query tile sees are skipped. A row that sees nothing yields zeros, and its lse is -infinity. Grouped
-// queries: head h reads key/value head h / (heads / kv_heads). Dropout keeps probability (b, h, i, j) iff uniform >=
-// dropout_p and scales it by 1 / (1 - dropout_p), where uniform is word e % 4 of philox(key, e / 4, counter), e = ((b *
-// heads + h) * tokens + i) * tokens + j. Backward draws the same.
+// no row of a query tile sees are skipped. A row that sees nothing yields zeros, and its lse is -infinity and 0.
+// Grouped queries: head h reads key/value head h / (heads / kv_heads). Dropout keeps probability (b, h, i, j) iff
+// uniform >= dropout_p and scales it by 1 / (1 - dropout_p), where uniform is word e % 4 of philox(key, e / 4,
+// counter), e = ((b * heads + h) * tokens + i) * tokens + j. Backward draws the same.
 //
 // Work is cut by shape alone and summed in a fixed order: the same bits for any number of threads.
 #pragma once
@@ -56,7 +59,7 @@ class AttentionForward {
   const AttentionShape& shape() const;
   int64_t tiles() const;
   size_t scratch_bytes() const;  // per thread; 64-byte aligned
-  // out as above; lse is [batch,heads,tokens], null where the shape does not need it.
+  // out as above; lse is [batch,heads,tokens,2], null where the shape does not need it.
   void run(int64_t tile, const AttentionInputs& inputs, float* out, float* lse, int thread, std::byte* scratch) const;
 
  private:

@@ -36,20 +36,25 @@ HWY_INLINE BackwardScratch slice(int64_t dim, float* scratch) {
   return s;
 }
 
-// Scores and d(weights) of one panel become weights and d(scores): with P = 2^(score - lse), dS = scale * P * (dP -
-// delta). Masked scores give P = 0.
+// Of each query: the two parts of its lse, and dout . out.
+struct RowStatistics {
+  const float *maximum, *log_sum, *delta;
+  RowStatistics from(int64_t query) const { return {maximum + query, log_sum + query, delta + query}; }
+};
+
+// Scores and d(weights) of one panel become weights and d(scores): with P = 2^((score - maximum) - log_sum), dS =
+// scale * P * (dP - delta). Masked scores give P = 0.
 template <bool kDropout>
-HWY_INLINE void softmax_gradient(int64_t keys, float score_scale, const float* lse, const float* delta, float dropout_p,
+HWY_INLINE void softmax_gradient(int64_t keys, float score_scale, const RowStatistics& row, float dropout_p,
                                  const uint32_t* words, float* weights, float* dscores) {
   const FloatVec limit = set(dropout_p), scale = set(1.0f / (1.0f - dropout_p)), outer = set(score_scale);
   for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
-    const FloatVec log_sum = hn::LoadU(kFloat, lse + lane), mean = hn::LoadU(kFloat, delta + lane);
+    const FloatVec maximum = hn::LoadU(kFloat, row.maximum + lane), log_sum = hn::LoadU(kFloat, row.log_sum + lane);
+    const FloatVec mean = hn::LoadU(kFloat, row.delta + lane);
     for (int64_t j = 0; j < keys; ++j) {
       float* weight_at = weights + j * kQueryTile + lane;
       float* dscore_at = dscores + j * kQueryTile + lane;
-      // No weight is above 1: of scores in the thousands and beyond, lse's rounding would make far larger ones.
-      const FloatVec exponent = hn::Sub(hn::LoadU(kFloat, weight_at), log_sum);
-      FloatVec weight = power_of_two(hn::IfThenElse(hn::Gt(exponent, set(0.0f)), set(0.0f), exponent));
+      FloatVec weight = power_of_two(hn::Sub(hn::Sub(hn::LoadU(kFloat, weight_at), maximum), log_sum));
       FloatVec dweight = hn::LoadU(kFloat, dscore_at);
       const FloatVec kept = weight;
       if (kDropout) {
@@ -64,8 +69,8 @@ HWY_INLINE void softmax_gradient(int64_t keys, float score_scale, const float* l
 }
 
 // One block of keys [key_begin, key_end) against a tile of queries.
-HWY_INLINE void backward_block(const AttentionTile& tile, const float* log_sum, const float* delta, int64_t key_begin,
-                               int64_t key_end, const AttentionBackwardUnit& unit, const BackwardScratch& s) {
+HWY_INLINE void backward_block(const AttentionTile& tile, const RowStatistics& rows, int64_t key_begin, int64_t key_end,
+                               const AttentionBackwardUnit& unit, const BackwardScratch& s) {
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim), keys = key_end - key_begin, queries = sight.queries();
   const float *k = tile.k + key_begin * tile.k_stride, *v = tile.v + key_begin * tile.v_stride;
@@ -89,10 +94,9 @@ HWY_INLINE void backward_block(const AttentionTile& tile, const float* log_sum, 
     mask_scores(sight, panel, key_begin, seen, weights, kQueryTile);
     if (tile.dropout.p > 0) {
       draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
-      softmax_gradient<true>(seen, tile.scale, log_sum + column, delta + column, tile.dropout.p, s.words, weights,
-                             dscores);
+      softmax_gradient<true>(seen, tile.scale, rows.from(column), tile.dropout.p, s.words, weights, dscores);
     } else {
-      softmax_gradient<false>(seen, tile.scale, log_sum + column, delta + column, 0.0f, nullptr, weights, dscores);
+      softmax_gradient<false>(seen, tile.scale, rows.from(column), 0.0f, nullptr, weights, dscores);
     }
     for (int64_t c = 0; c < width; c += kPanelColumns) {
       gemm_panel<LayoutA::columns>(to - from, kPanelColumns, seen, dscores, kQueryTile, s.key_rows + c * keys,
@@ -124,17 +128,18 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   pack_columns(queries, dim, work.dout, tile.out_stride, s.dout_rows);
   std::fill_n(s.dq, queries * width, 0.0f);
 
-  float delta[kQueryTile] = {}, log_sum[kQueryTile] = {};
+  float delta[kQueryTile] = {}, maximum[kQueryTile] = {}, log_sum[kQueryTile] = {};
   for (int64_t i = 0; i < queries; ++i) {
     const float *row = work.out + i * tile.out_stride, *drow = work.dout + i * tile.out_stride;
     delta[i] = sum_vectors(dim, [&](int64_t c, auto at) { return hn::Mul(at.load(row + c), at.load(drow + c)); });
     // A row that sees nothing has -infinity; any finite number leaves its masked weights 0.
-    log_sum[i] = work.lse[i] < kNoMaximum ? 0.0f : work.lse[i] * kLog2E;
+    maximum[i] = work.lse[2 * i] < kNoMaximum ? 0.0f : work.lse[2 * i];
+    log_sum[i] = work.lse[2 * i + 1];
   }
   for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
     const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
     if (sight.sees(sight.begin, sight.end, key_begin, key_end))
-      backward_block(tile, log_sum, delta, key_begin, key_end, unit, s);
+      backward_block(tile, {maximum, log_sum, delta}, key_begin, key_end, unit, s);
   }
   for (int64_t i = 0; i < queries; ++i) {
     const float* from = s.dq + i * width;

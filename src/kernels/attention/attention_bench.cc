@@ -45,7 +45,7 @@ void attention(benchmark::State& state, bool forward, bool backward, float dropo
   const auto back = AttentionBackward::create(s, threads).value();
   const int64_t rows = s.batch * s.tokens, k_at = s.heads * s.head_dim, v_at = k_at + s.kv_heads * s.head_dim;
   const std::vector<float> qkv = numbers(rows * s.q_row_stride), dout = numbers(rows * k_at);
-  std::vector<float> gradient(qkv.size()), out(dout.size()), lse(static_cast<size_t>(rows * s.heads));
+  std::vector<float> gradient(qkv.size()), out(dout.size()), lse(static_cast<size_t>(2 * rows * s.heads));
   const size_t stride = (std::max(ahead->scratch_bytes(), backward ? back->scratch_bytes() : 0) + 63) / 64 * 64;
   std::vector<std::byte> scratch(stride * static_cast<size_t>(threads));
   std::vector<std::byte> workspace(backward ? back->workspace_bytes() : 0);

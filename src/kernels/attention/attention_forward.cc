@@ -127,9 +127,9 @@ void forward_tile(const AttentionTile& tile, float* scratch) {
     float* to = tile.out + i * tile.out_stride;
     const float* from = s.sums + i * width;
     for_vectors(dim, [&](int64_t c, auto at) { at.store(hn::Mul(at.load(from + c), inverse), to + c); });
-    if (tile.lse != nullptr)
-      tile.lse[i] =
-          total != 0.0f ? running.maximum[i] * kLn2 + std::log(total) : -std::numeric_limits<float>::infinity();
+    if (tile.lse == nullptr) continue;
+    tile.lse[2 * i] = total != 0.0f ? running.maximum[i] : -std::numeric_limits<float>::infinity();
+    tile.lse[2 * i + 1] = total != 0.0f ? std::log2(total) : 0.0f;
   }
 }
 

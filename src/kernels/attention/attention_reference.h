@@ -16,10 +16,10 @@ namespace ingot::kernels {
 
 template <class T>
 struct AttentionRow {
-  int64_t first = 0, end = 0;  // the keys seen, none where first >= end
-  std::vector<T> weights;      // softmax, [end - first]
-  std::vector<T> factors;      // what dropout multiplies each by
-  T lse = -std::numeric_limits<T>::infinity();
+  int64_t first = 0, end = 0;                                    // the keys seen, none where first >= end
+  std::vector<T> weights;                                        // softmax, [end - first]
+  std::vector<T> factors;                                        // what dropout multiplies each by
+  T maximum = -std::numeric_limits<T>::infinity(), log_sum = 0;  // of the scores, as attention.h has them
 };
 
 template <class T>
@@ -47,7 +47,8 @@ AttentionRow<T> attention_row_reference(const AttentionShape& s, int64_t b, int6
     const bool kept = uniform_from_bits(philox(dropout.key, e / 4, dropout.counter)[e % 4]) >= s.dropout_p;
     row.factors.push_back(s.dropout_p == 0 ? T{1} : kept ? T{1} / (T{1} - static_cast<T>(s.dropout_p)) : T{0});
   }
-  row.lse = highest + std::log(total);
+  row.maximum = highest / std::log(T{2});
+  row.log_sum = std::log2(total);
   return row;
 }
 
@@ -66,7 +67,9 @@ void attention_reference(const AttentionShape& s, const T* q, const T* k, const 
           const T* value = v + (b * s.tokens + j) * s.v_row_stride + h / (s.heads / s.kv_heads) * dim;
           for (int64_t c = 0; c < dim; ++c) to[c] += row.weights[at] * row.factors[at] * value[c];
         }
-        lse[(b * s.heads + h) * s.tokens + i] = row.lse;
+        T* row_lse = lse + 2 * ((b * s.heads + h) * s.tokens + i);
+        row_lse[0] = row.maximum;
+        row_lse[1] = row.log_sum;
       }
 }
 

@@ -76,7 +76,8 @@ struct Problem {
 Outputs compute(const Problem& p, int threads) {
   const AttentionShape& s = p.shape;
   const ThreadPool pool(threads);
-  Outputs o{Guarded<float>(p.dout.size()), Guarded<float>(s.batch * s.heads * s.tokens), Guarded<float>(p.qkv.size())};
+  Outputs o{Guarded<float>(p.dout.size()), Guarded<float>(2 * s.batch * s.heads * s.tokens),
+            Guarded<float>(p.qkv.size())};
   const AttentionInputs inputs{p.qkv.data(), p.qkv.data() + p.k_offset(), p.qkv.data() + p.v_offset(), p.segments(),
                                kDropout};
   const auto forward = AttentionForward::create(s, threads).value();
@@ -101,7 +102,8 @@ void expect_right(const Case& c) {
   const Problem p(c);
   const AttentionShape& s = p.shape;
   const auto qkv = testing::as_double(p.qkv), dout = testing::as_double(p.dout);
-  std::vector<double> out(dout.size()), lse(static_cast<size_t>(s.batch * s.heads * s.tokens)), gradient(qkv.size());
+  std::vector<double> out(dout.size()), lse(static_cast<size_t>(2 * s.batch * s.heads * s.tokens)),
+      gradient(qkv.size());
   const double *k = qkv.data() + p.k_offset(), *v = qkv.data() + p.v_offset();
   attention_reference(s, qkv.data(), k, v, p.segments(), kDropout, out.data(), lse.data());
   attention_gradient_reference(s, qkv.data(), k, v, p.segments(), kDropout, dout.data(), gradient.data(),
@@ -172,6 +174,23 @@ TEST(Attention, LargeScoresDoNotOverflow) {
   const Outputs o = compute(p, 1);
   for (const Guarded<float>* all : {&o.out, &o.lse, &o.gradient})
     for (int64_t i = 0; i < all->size(); ++i) ASSERT_TRUE(std::isfinite((*all)[i])) << i;
+}
+
+// Whatever the scores, a query's weights sum to 1: with dout 1 in one component, so does each query's share of dv.
+TEST(Attention, BackwardsWeightsSumToOneForScoresOfAnySize) {
+  on_each_instruction_set([] {
+    for (const float scale : {1.0f, 1e3f, 1e5f, 1e7f, 1e12f}) {
+      SCOPED_TRACE(scale);
+      Case c{shape_of(1, 200, 1, 1, 4), {}, ""};
+      c.shape.scale = scale;
+      Problem p(c);
+      for (int64_t i = 0; i < p.dout.size(); ++i) p.dout[i] = i % 4 == 0 ? 1.0f : 0.0f;
+      const Outputs o = compute(p, 1);
+      double total = 0;
+      for (int64_t j = 0; j < 200; ++j) total += o.gradient[j * p.shape.q_row_stride + p.v_offset()];
+      EXPECT_NEAR(total, 200, 1e-3);
+    }
+  });
 }
 
 TEST(Attention, NotANumberIsNotHidden) {

@@ -64,7 +64,7 @@ struct AttentionTile {
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   float* out = nullptr;
   int64_t out_stride = 0;
-  float* lse = nullptr;  // or null
+  float* lse = nullptr;  // two numbers a query, or null
   DropoutPlace dropout;
 };
 
