@@ -9,6 +9,7 @@
 #include "base/system.h"
 #include "command.h"
 #include "infer/generator.h"
+#include "infer/prompts.h"
 #include "text/chat_template.h"
 #include "text/stream_decoder.h"
 #include "train/model_directory.h"
@@ -17,9 +18,9 @@ namespace ingot::cli {
 namespace {
 
 struct GenerateFlags {
-  std::string model, prompt, chat, precision = "fp32";
+  std::string model, prompt, chat, prompts, precision = "fp32";
   GenerateOptions options;
-  int64_t threads = 0;
+  int64_t threads = 0, batch_size = 8;
   bool json = false;
 };
 
@@ -47,26 +48,23 @@ Result<std::vector<int32_t>> chat_ids(const LoadedModel& model, const Tokenizer&
   return input_error("{}: the model's chat template makes no text of it", file);
 }
 
-// Text to stdout as it comes, whole characters only; the whole of it is kept.
+Status print_text(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
+  return failed_error("writing to standard output failed");
+}
+
+// The text of one continuation, whole characters only; to stdout as it comes where it is to stream.
 class TextOutput {
  public:
-  TextOutput(Tokenizer tokenizer, bool stream) : decoder_(std::move(tokenizer), true), stream_(stream) {}
-  Status push(int32_t token) {
-    const std::string text = decoder_.push(token);
-    text_ += text;
-    return stream_ && !text.empty() ? print(text) : Status();
-  }
-  Status finish() {
-    const std::string rest = decoder_.flush();
-    text_ += rest;
-    return stream_ ? print(rest + "\n") : Status();
-  }
+  TextOutput(const Tokenizer& tokenizer, bool stream) : decoder_(tokenizer, true), stream_(stream) {}
+  Status push(int32_t token) { return add(decoder_.push(token)); }
+  Status finish() { return add(decoder_.flush()); }
   const std::string& text() const { return text_; }
 
  private:
-  static Status print(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
-    return failed_error("writing to standard output failed");
+  Status add(const std::string& text) {
+    text_ += text;
+    return stream_ && !text.empty() ? print_text(text) : Status();
   }
 
   StreamDecoder decoder_;
@@ -79,36 +77,95 @@ Status check_precision(const std::string& precision) {
   return usage_error("--precision {}: this version has fp32 only", precision);
 }
 
+using Prompts = std::vector<std::vector<int32_t>>;
+
+Result<Prompts> prompts_of(const GenerateFlags& flags, const LoadedModel& model, const Tokenizer& tokenizer) {
+  Prompts prompts;
+  if (!flags.chat.empty()) {
+    INGOT_ASSIGN(std::vector<int32_t> ids, chat_ids(model, tokenizer, flags.chat));
+    prompts.push_back(std::move(ids));
+    return prompts;
+  }
+  std::vector<std::string> texts{flags.prompt};
+  if (!flags.prompts.empty()) {
+    INGOT_ASSIGN(texts, read_prompts(flags.prompts));
+  }
+  for (const std::string& text : texts) {
+    INGOT_ASSIGN(std::vector<int32_t> ids, prompt_ids(model, tokenizer, text));
+    prompts.push_back(std::move(ids));
+  }
+  return prompts;
+}
+
+Result<int64_t> longest_prompt(const Prompts& prompts, int64_t context) {
+  int64_t longest = 0;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto length = static_cast<int64_t>(prompts[i].size());
+    if (length > context)
+      return usage_error("{} has {} tokens, the model's context is {}; use a shorter prompt",
+                         prompts.size() == 1 ? "the prompt" : fmt::format("prompt {}", i + 1), length, context);
+    longest = std::max(longest, length);
+  }
+  return longest;
+}
+
+// What is said of one continuation; several are told apart by their numbers.
+Status give_out(const GenerateFlags& flags, const std::vector<int32_t>& prompt, const Generation& result,
+                const std::string& text, std::optional<size_t> number) {
+  if (flags.json) {
+    print_json({{"prompt_ids", prompt},
+                {"tokens", result.tokens},
+                {"text", text},
+                {"prefill_ms", result.prefill_seconds * 1e3},
+                {"ms_per_token", result.seconds_per_token * 1e3}});
+    return {};
+  }
+  return number ? print_text(fmt::format("[{}] {}\n", *number + 1, text)) : print_text("\n");  // it has been streamed
+}
+
+// Continues prompts[first, first + generator.sequences()).
+Status generate_some(const GenerateFlags& flags, GenerateOptions options, const Tokenizer& tokenizer,
+                     std::span<const std::vector<int32_t>> prompts, size_t first, Generator& generator) {
+  const bool alone = prompts.size() == 1;
+  const size_t count = std::min(prompts.size() - first, static_cast<size_t>(generator.sequences()));
+  std::vector<TextOutput> outputs(count, TextOutput(tokenizer, alone && !flags.json));
+  options.sampling.seed += first;
+  generator.clear();
+  INGOT_ASSIGN(const std::vector<Generation> results,
+               generate(generator, prompts.subspan(first, count), options, [&](size_t i, int32_t token) {
+                 return token == options.eos ? Status() : outputs[i].push(token);
+               }));
+  for (size_t i = 0; i < count; ++i) {
+    INGOT_TRY(outputs[i].finish());
+    const std::optional<size_t> number = alone ? std::nullopt : std::optional(first + i);
+    INGOT_TRY(give_out(flags, prompts[first + i], results[i], outputs[i].text(), number));
+    if (results[i].context_is_full)
+      log_warning("{}stopped after {} new tokens: the model's context of {} tokens is full",
+                  number ? fmt::format("prompt {}: ", *number + 1) : "", results[i].tokens.size(), generator.context());
+  }
+  return {};
+}
+
 Status run_generate(const GenerateFlags& flags) {
   INGOT_TRY(check_precision(flags.precision));
   INGOT_TRY(check_sampling(flags.options.sampling));
   INGOT_ASSIGN(const LoadedModel model, open_model(flags.model));
   INGOT_ASSIGN(const Tokenizer tokenizer, tokenizer_of(model));
-  INGOT_ASSIGN(const std::vector<int32_t> prompt, flags.chat.empty() ? prompt_ids(model, tokenizer, flags.prompt)
-                                                                     : chat_ids(model, tokenizer, flags.chat));
-  const int64_t context = model.model.config().max_position_embeddings, length = static_cast<int64_t>(prompt.size());
-  if (length > context)
-    return usage_error("the prompt has {} tokens, the model's context is {}; use a shorter prompt", length, context);
+  INGOT_ASSIGN(const Prompts prompts, prompts_of(flags, model, tokenizer));
+  const int64_t context = model.model.config().max_position_embeddings;
+  INGOT_ASSIGN(const int64_t longest, longest_prompt(prompts, context));
   GenerateOptions options = flags.options;
   options.eos = tokenizer.eos_id();
 
   const ThreadPool pool(default_threads(static_cast<int>(flags.threads)));
-  const int64_t tokens = length + std::min(options.max_tokens, context);
-  INGOT_ASSIGN(auto generator, Generator::create(model.model, tokens, pool));
+  const int64_t sequences = std::min(flags.batch_size, static_cast<int64_t>(prompts.size()));
+  INGOT_ASSIGN(
+      auto generator,
+      Generator::create(model.model,
+                        {.tokens = longest + std::min(options.max_tokens, context), .sequences = sequences}, pool));
   INGOT_TRY(load_weights(model.directory, model.model, generator->arena()));
-  TextOutput output(tokenizer, !flags.json);
-  INGOT_ASSIGN(const Generation result, generate(*generator, prompt, options, [&](int32_t token) {
-                 return token == options.eos ? Status() : output.push(token);
-               }));
-  INGOT_TRY(output.finish());
-  if (result.context_is_full)
-    log_warning("stopped after {} new tokens: the model's context of {} tokens is full", result.tokens.size(), context);
-  if (flags.json)
-    print_json({{"prompt_ids", prompt},
-                {"tokens", result.tokens},
-                {"text", output.text()},
-                {"prefill_ms", result.prefill_seconds * 1e3},
-                {"ms_per_token", result.seconds_per_token * 1e3}});
+  for (size_t first = 0; first < prompts.size(); first += static_cast<size_t>(sequences))
+    INGOT_TRY(generate_some(flags, options, tokenizer, prompts, first, *generator));
   return {};
 }
 
@@ -129,7 +186,14 @@ void add_generate(CLI::App& app, Command& command) {
       "--chat", flags->chat,
       "A JSON file of messages ([{\"role\": \"user\", \"content\": …}, …]), written as the model's chat "
       "template says, to be answered");
-  prompt->excludes(chat);
+  CLI::Option* prompts = verb->add_option(
+      "--prompts", flags->prompts, "A file of prompts, one a line (.jsonl: strings, or objects with \"prompt\")");
+  prompt->excludes(chat, prompts);
+  chat->excludes(prompts);
+  verb->add_option("--batch-size", flags->batch_size, "Prompts of --prompts that are continued side by side")
+      ->needs(prompts)
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   verb->add_option("--max-tokens", flags->options.max_tokens, "New tokens at most; generation ends earlier at EOS")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
@@ -139,15 +203,18 @@ void add_generate(CLI::App& app, Command& command) {
   verb->add_option("--top-p", sampling.top_p,
                    "Draw from the fewest most probable tokens that have this probability together")
       ->capture_default_str();
-  verb->add_option("--seed", sampling.seed, "The same seed gives the same text")
+  verb->add_option("--seed", sampling.seed,
+                   "The same seed gives the same text; of the first of several prompts, the next ones count up")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   verb->add_option("--precision", flags->precision, "fp32")->capture_default_str();
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
       ->check(CLI::Range(1, 4096));
-  verb->add_flag("--json", flags->json, "Print {prompt_ids, tokens, text, prefill_ms, ms_per_token}");
-  verb->callback([flags, prompt, chat, &command] {
-    if (prompt->count() + chat->count() == 0) throw CLI::RequiredError("--prompt or --chat");
+  verb->add_flag("--json", flags->json,
+                 "Print {prompt_ids, tokens, text, prefill_ms, ms_per_token}, an object for each prompt");
+  verb->callback([flags, prompt, chat, prompts, &command] {
+    if (prompt->count() + chat->count() + prompts->count() == 0)
+      throw CLI::RequiredError("--prompt, --prompts or --chat");
     command.run = [flags] { return run_generate(*flags); };
   });
 }

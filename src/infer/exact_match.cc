@@ -53,7 +53,7 @@ Result<std::vector<int32_t>> prompt_ids(const Tokenizer& tokenizer, const std::s
 }
 
 // Generates until EOS, the stop or max_tokens: the text before the stop.
-Result<std::string> answer(Generator& generator, const Tokenizer& tokenizer, std::span<const int32_t> prompt,
+Result<std::string> answer(Generator& generator, const Tokenizer& tokenizer, const std::vector<int32_t>& prompt,
                            const ExactMatchOptions& options, uint64_t seed) {
   GenerateOptions generation;
   generation.max_tokens = options.max_tokens;
@@ -134,7 +134,7 @@ Result<std::vector<ExactMatch>> score_exact_match(const LoadedModel& model,
     longest = std::max(longest, static_cast<int64_t>(ids.size()));
     prompts.push_back(std::move(ids));
   }
-  INGOT_ASSIGN(auto generator, Generator::create(model.model, longest + options.max_tokens, pool));
+  INGOT_ASSIGN(auto generator, Generator::create(model.model, {.tokens = longest + options.max_tokens}, pool));
   INGOT_TRY(load_weights(model.directory, model.model, generator->arena()));
   for (size_t i = 0; i < questions.size(); ++i) {
     INGOT_ASSIGN(results[i].text, answer(*generator, tokenizer, prompts[i], options, options.sampling.seed + i));

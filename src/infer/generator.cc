@@ -28,11 +28,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-ConstTensorView view_of(const std::vector<int32_t>& values, const Shape& shape) {
-  return {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape};
+ProgramInput input_of(const char* name, const std::vector<int32_t>& values, const Shape& shape) {
+  return {name, {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape}};
 }
-ConstTensorView view_of(const int32_t& value) {
-  return {reinterpret_cast<const std::byte*>(&value), DType::i32, {1}};
+
+int64_t longest(std::span<const Tokens> pieces) {
+  size_t most = 0;
+  for (const Tokens& piece : pieces) most = std::max(most, piece.size());
+  return static_cast<int64_t>(most);
 }
 
 }  // namespace
@@ -48,13 +51,18 @@ Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& opt
   return graph.compacted();
 }
 
-Result<std::unique_ptr<Generator>> Generator::create(const Model& model, int64_t tokens, const ThreadPool& pool) {
-  INGOT_CHECK(tokens >= 1, "a generator for {} tokens", tokens);
+Result<std::unique_ptr<Generator>> Generator::create(const Model& model, const GeneratorOptions& options,
+                                                     const ThreadPool& pool) {
+  INGOT_CHECK(options.tokens >= 1 && options.sequences >= 1, "a generator for {} sequences of {} tokens",
+              options.sequences, options.tokens);
   std::unique_ptr<Generator> generator(new Generator(model, pool));
-  generator->context_ = std::min(tokens, model.config().max_position_embeddings);
-  // Room for the padding of the last batch of a prompt.
+  generator->context_ = std::min(options.tokens, model.config().max_position_embeddings);
+  // Room for the padding of the last batch of a prompt; beside longer ones also a full sequence is padded.
   const int64_t grain = batch_for(generator->context_, kBatches.back());
-  generator->capacity_ = (generator->context_ + grain - 1) / grain * grain;
+  generator->capacity_ =
+      options.sequences > 1 ? generator->context_ + kBatches.back() : (generator->context_ + grain - 1) / grain * grain;
+  generator->lengths_.resize(static_cast<size_t>(options.sequences));
+  generator->logits_.resize(static_cast<size_t>(options.sequences * model.config().vocab_size));
   INGOT_ASSIGN(Graph step, generator->graph_of(1));
   add_variables_of(step, generator->variables_);
   INGOT_ASSIGN(auto program, Program::create(std::move(step), generator->variables_, pool.threads()));
@@ -66,6 +74,7 @@ Result<std::unique_ptr<Generator>> Generator::create(const Model& model, int64_t
 
 Result<Graph> Generator::graph_of(int64_t tokens) {
   CachedBuildOptions options;
+  options.batch = sequences();
   options.tokens = tokens;
   options.capacity = capacity_;
   options.last_input = tokens > 1;
@@ -82,86 +91,163 @@ Result<const Program*> Generator::program(int64_t tokens) {
   return static_cast<const Program*>(programs_.back().program.get());
 }
 
+int64_t Generator::room() const {
+  return capacity_ - *std::ranges::max_element(lengths_);
+}
+
 Status Generator::prepare(int64_t tokens) {
   for (int64_t done = 0; done < tokens;) {
-    const int64_t batch = batch_for(tokens - done, capacity_ - length_ - done);
+    const int64_t batch = batch_for(tokens - done, room() - done);
     if (auto made = program(batch); !made.ok()) return made.error();
     done += batch;
   }
   return {};
 }
 
-Status Generator::check(std::span<const int32_t> ids) const {
-  INGOT_CHECK(!ids.empty(), "no tokens to feed");
-  if (length_ + static_cast<int64_t>(ids.size()) > context_)
-    return usage_error("a sequence of {} tokens, the model's context is {}; use a shorter prompt",
-                       length_ + static_cast<int64_t>(ids.size()), context_);
-  for (const int32_t id : ids)
-    if (id < 0 || id >= model_.config().vocab_size)
-      return input_error(
-          "the token {} is outside the model's vocabulary of {}: tokenizer and model do not belong together", id,
-          model_.config().vocab_size);
+Status Generator::check(std::span<const Tokens> pieces) const {
+  INGOT_CHECK(static_cast<int64_t>(pieces.size()) == sequences() && longest(pieces) > 0,
+              "{} pieces of up to {} tokens for {} sequences", pieces.size(), longest(pieces), sequences());
+  for (size_t b = 0; b < pieces.size(); ++b) {
+    const int64_t length = lengths_[b] + static_cast<int64_t>(pieces[b].size());
+    if (length > context_)
+      return usage_error("a sequence of {} tokens, the model's context is {}; use a shorter prompt", length, context_);
+    for (const int32_t id : pieces[b])
+      if (id < 0 || id >= model_.config().vocab_size)
+        return input_error(
+            "the token {} is outside the model's vocabulary of {}: tokenizer and model do not belong together", id,
+            model_.config().vocab_size);
+  }
   return {};
 }
 
-Result<std::span<const float>> Generator::feed(std::span<const int32_t> ids) {
-  INGOT_TRY(check(ids));
-  const Program* last = nullptr;
-  while (!ids.empty()) {
-    const int64_t batch = batch_for(static_cast<int64_t>(ids.size()), capacity_ - length_);
-    const auto used = std::min(ids.size(), static_cast<size_t>(batch));
-    INGOT_ASSIGN(last, program(batch));
-    INGOT_TRY(run(*last, batch, ids.first(used)));
-    length_ += static_cast<int64_t>(used);
-    ids = ids.subspan(used);
+Result<std::span<const float>> Generator::feed(std::span<const Tokens> pieces) {
+  INGOT_TRY(check(pieces));
+  std::vector<Tokens> left(pieces.begin(), pieces.end());
+  while (longest(left) > 0) {
+    const int64_t batch = batch_for(longest(left), room());
+    INGOT_ASSIGN(const Program* next, program(batch));
+    INGOT_TRY(run(*next, batch, left));
   }
-  return last->output(*arena_, "logits").span<float>();
+  return std::span<const float>(logits_);
 }
 
 // Padding repeats the last token behind it; what it leaves in the caches is never seen, and written over later.
-Status Generator::run(const Program& program, int64_t tokens, std::span<const int32_t> ids) {
-  ids_.assign(ids.begin(), ids.end());
-  ids_.resize(static_cast<size_t>(tokens), ids.back());
-  positions_.resize(static_cast<size_t>(tokens));
-  const int64_t last_position = length_ + static_cast<int64_t>(ids.size()) - 1;
-  for (int64_t t = 0; t < tokens; ++t)
-    positions_[static_cast<size_t>(t)] = static_cast<int32_t>(std::min(length_ + t, last_position));
-  const auto start = static_cast<int32_t>(length_), last = static_cast<int32_t>(ids.size()) - 1;
-  const Shape shape{1, tokens};
-  const std::array<ProgramInput, 4> inputs{{{"ids", view_of(ids_, shape)},
-                                            {"positions", view_of(positions_, shape)},
-                                            {"start", view_of(start)},
-                                            {"last", view_of(last)}}};
-  return program.run(*arena_, pool_, inputs, {});
+void Generator::place(int64_t sequence, int64_t tokens, Tokens ids) {
+  const int64_t length = lengths_[static_cast<size_t>(sequence)], count = static_cast<int64_t>(ids.size());
+  const int64_t last_position = std::max<int64_t>(0, length + count - 1);
+  for (int64_t t = 0; t < tokens; ++t) {
+    ids_.push_back(count == 0 ? 0 : ids[static_cast<size_t>(std::min(t, count - 1))]);
+    positions_.push_back(static_cast<int32_t>(std::min(length + t, last_position)));
+  }
+  starts_.push_back(static_cast<int32_t>(length));
+  lasts_.push_back(static_cast<int32_t>(sequence * tokens + std::max<int64_t>(0, count - 1)));
 }
 
-Result<Generation> generate(Generator& generator, std::span<const int32_t> prompt, const GenerateOptions& options,
-                            const std::function<Status(int32_t token)>& on_token) {
+Status Generator::run(const Program& program, int64_t tokens, std::span<Tokens> pieces) {
+  for (std::vector<int32_t>* input : {&ids_, &positions_, &starts_, &lasts_}) input->clear();
+  const auto used = [&](const Tokens& piece) { return std::min(piece.size(), static_cast<size_t>(tokens)); };
+  for (size_t b = 0; b < pieces.size(); ++b) place(static_cast<int64_t>(b), tokens, pieces[b].first(used(pieces[b])));
+  const std::array<ProgramInput, 4> inputs{
+      input_of("ids", ids_, {sequences(), tokens}), input_of("positions", positions_, {sequences(), tokens}),
+      input_of("start", starts_, {sequences()}), input_of("last", lasts_, {sequences()})};
+  INGOT_TRY(program.run(*arena_, pool_, inputs, {}));
+
+  const auto logits = program.output(*arena_, "logits").span<float>();
+  const size_t width = logits.size() / pieces.size();
+  for (size_t b = 0; b < pieces.size(); ++b) {
+    const size_t count = used(pieces[b]);
+    if (count == 0) continue;
+    std::ranges::copy(logits.subspan(b * width, width), logits_.begin() + static_cast<std::ptrdiff_t>(b * width));
+    lengths_[b] += static_cast<int64_t>(count);
+    pieces[b] = pieces[b].subspan(count);
+  }
+  return {};
+}
+
+namespace {
+
+// One prompt's way through generate().
+struct Course {
+  Sampler sampler;
+  int64_t position;  // of the next token
+  Generation result;
+  bool ended = false;
+};
+
+Status check_prompts(const Generator& generator, std::span<const std::vector<int32_t>> prompts,
+                     const GenerateOptions& options) {
   INGOT_TRY(check_sampling(options.sampling));
   if (options.max_tokens < 0) return usage_error("{} tokens to generate; expected 0 or more", options.max_tokens);
-  const auto length = static_cast<int64_t>(prompt.size());
-  if (length > generator.context())
-    return usage_error("the prompt has {} tokens, the model's context is {}; use a shorter prompt", length,
-                       generator.context());
-  INGOT_CHECK(generator.length() == 0, "a generator with {} tokens is to continue a prompt", generator.length());
-  INGOT_TRY(generator.prepare(length));
-  Generation result;
-  Sampler sampler(options.sampling);
-  auto start = std::chrono::steady_clock::now();
-  INGOT_ASSIGN(std::span<const float> logits, generator.feed(prompt));
-  result.prefill_seconds = seconds_since(start);
-  start = std::chrono::steady_clock::now();
-  while (static_cast<int64_t>(result.tokens.size()) < options.max_tokens) {
-    INGOT_ASSIGN(const int32_t token, sampler.sample(logits, length + static_cast<int64_t>(result.tokens.size())));
-    result.tokens.push_back(token);
-    if (on_token) INGOT_TRY(on_token(token));
-    if (token == options.eos || static_cast<int64_t>(result.tokens.size()) == options.max_tokens) break;
-    if ((result.context_is_full = generator.length() == generator.context())) break;
-    INGOT_ASSIGN(logits, generator.feed({&result.tokens.back(), 1}));
+  INGOT_CHECK(static_cast<int64_t>(prompts.size()) <= generator.sequences(), "{} prompts for {} sequences",
+              prompts.size(), generator.sequences());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    INGOT_CHECK(!prompts[i].empty() && generator.length(static_cast<int64_t>(i)) == 0,
+                "a prompt of {} tokens for a sequence of {}", prompts[i].size(),
+                generator.length(static_cast<int64_t>(i)));
+    if (static_cast<int64_t>(prompts[i].size()) > generator.context())
+      return usage_error("the prompt has {} tokens, the model's context is {}; use a shorter prompt", prompts[i].size(),
+                         generator.context());
   }
-  if (result.tokens.size() > 1)
-    result.seconds_per_token = seconds_since(start) / static_cast<double>(result.tokens.size() - 1);
-  return result;
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Generation>> generate(Generator& generator, std::span<const std::vector<int32_t>> prompts,
+                                         const GenerateOptions& options,
+                                         const std::function<Status(size_t prompt, int32_t token)>& on_token) {
+  INGOT_TRY(check_prompts(generator, prompts, options));
+  std::vector<Tokens> pieces(static_cast<size_t>(generator.sequences()));
+  std::vector<Course> courses;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    pieces[i] = prompts[i];
+    SamplingOptions sampling = options.sampling;
+    sampling.seed += i;
+    courses.push_back({Sampler(sampling), static_cast<int64_t>(prompts[i].size()), {}});
+  }
+  INGOT_TRY(generator.prepare(longest(pieces)));
+  auto start = std::chrono::steady_clock::now();
+  INGOT_ASSIGN(std::span<const float> logits, generator.feed(pieces));
+  for (Course& course : courses) {
+    course.result.prefill_seconds = seconds_since(start);
+    course.ended = options.max_tokens == 0;
+  }
+  const size_t width = logits.size() / pieces.size();
+
+  start = std::chrono::steady_clock::now();
+  const auto advance = [&](size_t i) -> Status {
+    Course& course = courses[i];
+    INGOT_ASSIGN(const int32_t token, course.sampler.sample(logits.subspan(i * width, width), course.position++));
+    std::vector<int32_t>& tokens = course.result.tokens;
+    tokens.push_back(token);
+    if (on_token) INGOT_TRY(on_token(i, token));
+    const bool enough = token == options.eos || static_cast<int64_t>(tokens.size()) == options.max_tokens;
+    course.result.context_is_full = !enough && generator.length(static_cast<int64_t>(i)) == generator.context();
+    course.ended = enough || course.result.context_is_full;
+    if (tokens.size() > 1)
+      course.result.seconds_per_token = seconds_since(start) / static_cast<double>(tokens.size() - 1);
+    pieces[i] = Tokens(&tokens.back(), 1);
+    return {};
+  };
+  while (!std::ranges::all_of(courses, &Course::ended)) {
+    for (size_t i = 0; i < courses.size(); ++i) {
+      pieces[i] = {};
+      if (!courses[i].ended) INGOT_TRY(advance(i));
+      if (courses[i].ended) pieces[i] = {};
+    }
+    if (longest(pieces) == 0) continue;
+    INGOT_ASSIGN(logits, generator.feed(pieces));
+  }
+  std::vector<Generation> results;
+  for (Course& course : courses) results.push_back(std::move(course.result));
+  return results;
+}
+
+Result<Generation> generate(Generator& generator, const std::vector<int32_t>& prompt, const GenerateOptions& options,
+                            const std::function<Status(int32_t token)>& on_token) {
+  const auto tell = [&](size_t, int32_t token) { return on_token ? on_token(token) : Status(); };
+  INGOT_ASSIGN(auto results, generate(generator, {&prompt, 1}, options, tell));
+  return std::move(results.front());
 }
 
 }  // namespace ingot

@@ -1,7 +1,8 @@
-// Generator: a model that reads tokens one behind the other and says what may follow, with a cache of keys and values;
-// and the loop that makes text of it.
+// Generator: a model that reads tokens one behind the other and says what may follow, with a cache of keys and values,
+// of one sequence or of several at once; and the loop that makes text of it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,25 +18,37 @@ namespace ingot {
 // Model::build_cached run through the pass pipeline.
 Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& options, PassContext& context);
 
-// One sequence; one thread at a time. Owns the arena (weights under their Hugging Face names, and the caches). Model
-// and pool must outlive it.
+struct GeneratorOptions {
+  int64_t tokens = 1;     // of a sequence, at most; no more than the model's context
+  int64_t sequences = 1;  // that are read side by side
+};
+
+using Tokens = std::span<const int32_t>;
+
+// One thread at a time. Owns the arena (weights under their Hugging Face names, and the caches). Model and pool must
+// outlive it.
 class Generator {
  public:
-  // For sequences of up to `tokens` tokens, at most the model's context. Compiles the step of one token; all weights
-  // are zero until the arena's variables are filled (load_weights). Error: usage where the machine has no memory for
-  // it.
-  static Result<std::unique_ptr<Generator>> create(const Model& model, int64_t tokens, const ThreadPool& pool);
+  // Compiles the step of one token; all weights are zero until the arena's variables are filled (load_weights). Error:
+  // usage where the machine has no memory for it.
+  static Result<std::unique_ptr<Generator>> create(const Model& model, const GeneratorOptions& options,
+                                                   const ThreadPool& pool);
 
   const Arena& arena() const { return *arena_; }
   int64_t context() const { return context_; }  // tokens that a sequence may have
-  int64_t length() const { return length_; }    // tokens of the sequence so far
-  void clear() { length_ = 0; }
+  int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
+  // Tokens of a sequence so far.
+  int64_t length(int64_t sequence = 0) const { return lengths_[static_cast<size_t>(sequence)]; }
+  void clear() { std::ranges::fill(lengths_, 0); }
 
-  // Appends ids (at least one) to the sequence. The logits [vocab_size] of what follows the last one, valid until the
-  // next call. Several ids go in a few batches, whose programs are compiled at their first use. Error (usage): the
-  // sequence would be longer than context(), or the vocabulary has no such id.
-  Result<std::span<const float>> feed(std::span<const int32_t> ids);
-  // Makes the programs that feed() will need for so many tokens more.
+  // Appends pieces[b] to sequence b, for each of the sequences; a piece may be empty. The logits [sequences,
+  // vocab_size] of what follows the last token of each, valid until the next call; the row of an empty piece stays as
+  // it was. Long pieces go in a few batches, whose programs are compiled at their first use. Errors: usage where a
+  // sequence would be longer than context(), input where the vocabulary has no such id.
+  Result<std::span<const float>> feed(std::span<const Tokens> pieces);
+  // The same for a generator of one sequence; at least one id.
+  Result<std::span<const float>> feed(Tokens ids) { return feed({&ids, 1}); }
+  // Makes the programs that feed() will need for so many tokens more of the longest sequence.
   Status prepare(int64_t tokens);
 
   const Program& step_program() const { return *programs_.front().program; }
@@ -46,10 +59,13 @@ class Generator {
     std::unique_ptr<Program> program;
   };
   Generator(const Model& model, const ThreadPool& pool) : model_(model), pool_(pool) {}
-  Status check(std::span<const int32_t> ids) const;
+  Status check(std::span<const Tokens> pieces) const;
+  int64_t room() const;  // of the caches, behind the longest sequence
   Result<Graph> graph_of(int64_t tokens);
   Result<const Program*> program(int64_t tokens);
-  Status run(const Program& program, int64_t tokens, std::span<const int32_t> ids);
+  // Runs the first tokens of each piece, as many as the program takes, and drops them from the pieces.
+  Status run(const Program& program, int64_t tokens, std::span<Tokens> pieces);
+  void place(int64_t sequence, int64_t tokens, Tokens ids);
 
   const Model& model_;
   const ThreadPool& pool_;
@@ -57,14 +73,16 @@ class Generator {
   VariableLayout variables_;
   std::unique_ptr<Arena> arena_;
   std::vector<Entry> programs_;  // the step of one token first
-  int64_t context_ = 0, capacity_ = 0, length_ = 0;
-  std::vector<int32_t> ids_, positions_;  // of one run, padded
+  int64_t context_ = 0, capacity_ = 0;
+  std::vector<int64_t> lengths_;
+  std::vector<float> logits_;                              // [sequences, vocab_size]
+  std::vector<int32_t> ids_, positions_, starts_, lasts_;  // of one run, padded
 };
 
 struct GenerateOptions {
   int64_t max_tokens = 128;
   SamplingOptions sampling;
-  std::optional<int32_t> eos;  // generation ends with this token, which is the last one of the result
+  std::optional<int32_t> eos;  // a sequence ends with this token, which is the last one of the result
 };
 
 struct Generation {
@@ -74,9 +92,15 @@ struct Generation {
   double seconds_per_token = 0;  // of the tokens behind the first
 };
 
-// Continues the prompt (at least one token) in a cleared generator; tells on_token of each new token at once. Error:
-// usage for options outside their range and for a prompt that is longer than the context; on_token's error ends it.
-Result<Generation> generate(Generator& generator, std::span<const int32_t> prompt, const GenerateOptions& options,
+// Continues the prompts (at most as many as the generator has sequences, each of at least one token) in a cleared
+// generator, all of them a token at a time; tells on_token of each new token at once. Prompt i draws with the seed
+// sampling.seed + i, as it would alone. Errors: usage for options outside their range and for a prompt that is longer
+// than the context; on_token's error ends all.
+Result<std::vector<Generation>> generate(Generator& generator, std::span<const std::vector<int32_t>> prompts,
+                                         const GenerateOptions& options,
+                                         const std::function<Status(size_t prompt, int32_t token)>& on_token = {});
+// The same for one.
+Result<Generation> generate(Generator& generator, const std::vector<int32_t>& prompt, const GenerateOptions& options,
                             const std::function<Status(int32_t token)>& on_token = {});
 
 }  // namespace ingot

@@ -15,7 +15,7 @@ using testing::plain_logits;
 using testing::some_ids;
 
 std::unique_ptr<Generator> generator_of(const Model& model, int64_t tokens, const ThreadPool& pool) {
-  auto generator = Generator::create(model, tokens, pool);
+  auto generator = Generator::create(model, {.tokens = tokens}, pool);
   EXPECT_TRUE(generator.ok()) << generator.error().message;
   initialize_weights(model, 7, (*generator)->arena(), pool);
   return std::move(*generator);
@@ -75,6 +75,45 @@ TEST(Generator, PiecesOfAnySizeGiveTheLogitsOfTheWholeRow) {
         expect_close(logits, rows[at - 1], fmt::format("{} after {}", json, at));
       }
       EXPECT_EQ(generator->length(), static_cast<int64_t>(at));
+    }
+  }
+}
+
+// Prompts of very different lengths side by side: each gets the tokens that it gets alone, also where it ends early.
+TEST(Generator, SeveralPromptsGetWhatEachGetsAlone) {
+  const ThreadPool pool(2);
+  for (const char* json : {kGpt2, kLlama, kMistral}) {
+    SCOPED_TRACE(json);
+    const Model model = model_of(json);
+    auto alone = generator_of(model, 320, pool);
+    std::vector<std::vector<int32_t>> prompts;
+    for (const int count : {3, 70, 1, 310, 17}) prompts.push_back(some_ids(count));
+    prompts[1][0] = prompts[0][0] + 1;
+    auto together = Generator::create(model, {.tokens = 320, .sequences = 6}, pool).value();  // one stays empty
+    initialize_weights(model, 7, together->arena(), pool);
+    for (const double temperature : {0.0, 1.2}) {
+      GenerateOptions options;
+      options.max_tokens = 40;  // more than the longest has room for
+      options.sampling.temperature = temperature;
+      options.sampling.seed = 21;
+      options.eos = 17;
+      together->clear();
+      std::vector<std::vector<int32_t>> told(prompts.size());
+      const auto results = generate(*together, prompts, options, [&](size_t i, int32_t token) {
+        told[i].push_back(token);
+        return Status();
+      });
+      ASSERT_TRUE(results.ok()) << results.error().message;
+      ASSERT_EQ(results->size(), prompts.size());
+      for (size_t i = 0; i < prompts.size(); ++i) {
+        alone->clear();
+        const auto expected = generate(*alone, prompts[i], options).value();
+        EXPECT_EQ((*results)[i].tokens, expected.tokens) << i;
+        EXPECT_EQ((*results)[i].context_is_full, expected.context_is_full) << i;
+        EXPECT_EQ(told[i], expected.tokens) << i;
+        ++options.sampling.seed;
+      }
+      EXPECT_TRUE((*results)[3].context_is_full || (*results)[3].tokens.back() == 17);
     }
   }
 }

@@ -38,13 +38,13 @@ float read_all(const Arena& arena, const ThreadPool& pool) {
 void generate_a_token(benchmark::State& state) {
   const ThreadPool pool(static_cast<int>(state.range(0)));
   const Model model = Model::preset("gpt2-124m").value();
-  auto generator = Generator::create(model, 512, pool).value();
+  auto generator = Generator::create(model, {.tokens = 512}, pool).value();
   const std::vector<int32_t> prompt(static_cast<size_t>(state.range(1)), 1);
   if (!generator->feed(prompt).ok()) return state.SkipWithError("the prompt does not fit");
   std::vector<double> steps, readings, ratios;
   for (auto _ : state) {
     auto start = Clock::now();
-    if (!generator->feed({prompt.data(), 1}).ok()) return state.SkipWithError("the step failed");
+    if (!generator->feed(Tokens(prompt.data(), 1)).ok()) return state.SkipWithError("the step failed");
     steps.push_back(seconds_since(start));
     state.SetIterationTime(steps.back());
     start = Clock::now();

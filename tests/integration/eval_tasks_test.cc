@@ -45,11 +45,11 @@ class EvalTasks : public ::testing::Test {
 // Of ids[first…] given those before them: one token at a time, nothing shared, in a generator of its own.
 double plain_log_likelihood(const LoadedModel& model, const std::vector<int32_t>& ids, size_t first) {
   const ThreadPool pool(1);
-  auto generator = taken(Generator::create(model.model, static_cast<int64_t>(ids.size()), pool));
+  auto generator = taken(Generator::create(model.model, {.tokens = static_cast<int64_t>(ids.size())}, pool));
   EXPECT_TRUE(load_weights(model.directory, model.model, generator->arena()).ok());
   double sum = 0;
   for (size_t t = 0; t + 1 < ids.size(); ++t) {
-    const auto logits = taken(generator->feed({&ids[t], 1}));
+    const auto logits = taken(generator->feed(Tokens(&ids[t], 1)));
     if (t + 1 < first) continue;
     double total = 0;
     for (const float x : logits) total += std::exp(static_cast<double>(x));

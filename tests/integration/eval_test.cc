@@ -38,11 +38,11 @@ std::string sentences(int count) {
 // The sum of the losses of ids[counted_from…] given all before them, one token at a time with a cache.
 double nats_of(const LoadedModel& model, const std::vector<int32_t>& ids, size_t counted_from) {
   const ThreadPool pool(1);
-  auto generator = taken(Generator::create(model.model, static_cast<int64_t>(ids.size()), pool));
+  auto generator = taken(Generator::create(model.model, {.tokens = static_cast<int64_t>(ids.size())}, pool));
   EXPECT_TRUE(load_weights(model.directory, model.model, generator->arena()).ok());
   double nats = 0;
   for (size_t t = 0; t + 1 < ids.size(); ++t) {
-    const auto logits = taken(generator->feed({&ids[t], 1}));
+    const auto logits = taken(generator->feed(Tokens(&ids[t], 1)));
     if (t + 1 < counted_from) continue;
     double total = 0;
     for (const float x : logits) total += std::exp(static_cast<double>(x));

@@ -77,6 +77,46 @@ TEST_F(Generate, TheSameSeedGivesTheSameTextOnAnyNumberOfThreads) {
   EXPECT_NE(text("8", "1"), first);
 }
 
+TEST_F(Generate, PromptsOfAFileAreContinuedAsEachAlone) {
+  const std::vector<std::string> texts{"the cat", "a", "on a dark and stormy night there was a cat"};
+  ASSERT_TRUE(write_file_atomic(scratch_ / "prompts.txt", texts[0] + "\n\n" + texts[1] + "\r\n" + texts[2]).ok());
+  ASSERT_TRUE(write_file_atomic(scratch_ / "prompts.jsonl", Json(texts[0]).dump() + "\n" +
+                                                                Json{{"prompt", texts[1]}}.dump() + "\n" +
+                                                                Json(texts[2]).dump() + "\n")
+                  .ok());
+  for (const char* batch : {"1", "2", "8"})
+    for (const char* file : {"prompts.txt", "prompts.jsonl"}) {
+      const Outcome outcome = run_ingot({"generate", model(), "--prompts", scratch_ / file, "--batch-size", batch,
+                                         "--seed", "3", "--max-tokens", "12", "--json"});
+      ASSERT_EQ(outcome.status, 0) << outcome.err;
+      std::istringstream lines(outcome.out);
+      std::string line;
+      for (size_t i = 0; i < texts.size(); ++i) {
+        ASSERT_TRUE(std::getline(lines, line)) << outcome.out;
+        const Json alone =
+            generated({model(), "--prompt", texts[i], "--seed", std::to_string(3 + i), "--max-tokens", "12"});
+        EXPECT_EQ(Json::parse(line)["tokens"], alone["tokens"]) << i;
+        EXPECT_EQ(Json::parse(line)["text"], alone["text"]) << i;
+      }
+    }
+  const Outcome plain = run_ingot({"generate", model(), "--prompts", scratch_ / "prompts.txt", "--max-tokens", "3"});
+  EXPECT_TRUE(plain.out.starts_with("[1] ")) << plain.out;
+  EXPECT_NE(plain.out.find("\n[3] "), std::string::npos) << plain.out;
+}
+
+TEST_F(Generate, PromptFilesThatCannotBeAreRefused) {
+  ASSERT_TRUE(write_file_atomic(scratch_ / "empty.txt", "\n \n").ok());
+  ASSERT_TRUE(write_file_atomic(scratch_ / "bad.jsonl", "\"fine\"\n{\"prompt\": 3}\n").ok());
+  for (const auto& [file, expected] : std::vector<std::pair<std::string, std::string>>{
+           {"none.txt", "none.txt"}, {"empty.txt", "no prompt"}, {"bad.jsonl", "bad.jsonl:2"}}) {
+    const Outcome outcome = run_ingot({"generate", model(), "--prompts", scratch_ / file});
+    EXPECT_EQ(outcome.status, 3) << file;
+    EXPECT_NE(outcome.err.find(expected), std::string::npos) << outcome.err;
+  }
+  EXPECT_EQ(run_ingot({"generate", model(), "--prompts", "x", "--prompt", "y"}).status, 2);
+  EXPECT_EQ(run_ingot({"generate", model(), "--prompt", "y", "--batch-size", "2"}).status, 2);
+}
+
 TEST_F(Generate, NarrowChoicesAreGreedy) {
   const auto tokens = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {model(), "--prompt", "the cat", "--max-tokens", "40"});
