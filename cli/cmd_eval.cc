@@ -62,6 +62,10 @@ void add_text_flags(CLI::App& verb, EvalFlags& flags, CLI::Option* text) {
                   "the earlier one")
       ->needs(text)
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  verb.add_option("--weights", flags.weights,
+                  "fp32, or int8 as `ingot generate --weights int8` keeps them; then what that costs is shown too")
+      ->needs(text)
+      ->capture_default_str();
 }
 
 void add_choice_flags(CLI::App& verb, EvalFlags& flags, CLI::Option* choices) {
@@ -110,6 +114,17 @@ void add_generation_flags(CLI::App& verb, EvalFlags& flags, CLI::Option* prompts
 
 }  // namespace
 
+namespace {
+
+nlohmann::ordered_json text_figures(const EvaluationResult& score) {
+  return {{"loss", score.loss},
+          {"perplexity", score.perplexity},
+          {"bits_per_byte", score.bits_per_byte},
+          {"tokens", score.tokens}};
+}
+
+}  // namespace
+
 void put_mean(nlohmann::ordered_json& to, const std::string& name, const Mean& mean) {
   to[name] = mean.mean;
   to[name + "_stderr"] = mean.standard_error;
@@ -124,25 +139,32 @@ Result<EvalResult> eval_text(const EvalFlags& flags, const LoadedModel& model, c
     hash.add(std::as_bytes(std::span(&digest, 1)));
     documents.push_back(std::move(text));
   }
-  INGOT_ASSIGN(const ScoringOptions scoring, resolve_scoring(model.model, flags.scoring));
+  INGOT_ASSIGN(ScoringOptions scoring, resolve_scoring(model.model, flags.scoring));
+  INGOT_ASSIGN(scoring.weights, weight_format_from(flags.weights));
   INGOT_ASSIGN(const TextScore score, score_documents(model, documents, scoring, pool));
   const EvaluationResult& overall = score.overall;
   EvalResult result;
-  result.figures = {{"loss", overall.loss},
-                    {"perplexity", overall.perplexity},
-                    {"bits_per_byte", overall.bits_per_byte},
-                    {"tokens", overall.tokens}};
+  result.figures = text_figures(overall);
   result.settings = {{"kind", "text"},
                      {"template", "{text}, with the special tokens that the tokenizer's post-processor adds"},
                      {"window", scoring.window},
                      {"stride", scoring.stride},
                      {"precision", flags.precision},
+                     {"weights", flags.weights},
                      {"text", hash_text(hash.digest())}};
   result.documents = nlohmann::ordered_json::array();
   for (size_t i = 0; i < documents.size(); ++i)
     result.documents.push_back(document_json(flags.texts[i], score.documents[i]));
   result.text = fmt::format("loss           {:.6f}\nperplexity     {:.4f}\nbits per byte  {:.6f}\ntokens         {}\n",
                             overall.loss, overall.perplexity, overall.bits_per_byte, overall.tokens);
+  if (scoring.weights == WeightFormat::fp32) return result;
+  scoring.weights = WeightFormat::fp32;
+  INGOT_ASSIGN(const TextScore plain, score_documents(model, documents, scoring, pool));
+  const double increase = overall.perplexity / plain.overall.perplexity - 1;
+  result.figures["fp32_weights"] = text_figures(plain.overall);
+  result.figures["perplexity_increase"] = increase;
+  result.text += fmt::format("with fp32 weights: loss {:.6f}, perplexity {:.4f}; {} weights: perplexity {:+.3f}%\n",
+                             plain.overall.loss, plain.overall.perplexity, flags.weights, 100 * increase);
   return result;
 }
 

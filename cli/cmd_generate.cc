@@ -12,13 +12,12 @@
 #include "infer/prompts.h"
 #include "text/chat_template.h"
 #include "text/stream_decoder.h"
-#include "train/model_directory.h"
 
 namespace ingot::cli {
 namespace {
 
 struct GenerateFlags {
-  std::string model, prompt, chat, prompts, precision = "fp32";
+  std::string model, prompt, chat, prompts, precision = "fp32", weights = "fp32";
   GenerateOptions options;
   int64_t threads = 0, batch_size = 8;
   bool json = false;
@@ -148,6 +147,7 @@ Status generate_some(const GenerateFlags& flags, GenerateOptions options, const 
 
 Status run_generate(const GenerateFlags& flags) {
   INGOT_TRY(check_precision(flags.precision));
+  INGOT_ASSIGN(const WeightFormat weights, weight_format_from(flags.weights));
   INGOT_TRY(check_sampling(flags.options.sampling));
   INGOT_ASSIGN(const LoadedModel model, open_model(flags.model));
   INGOT_ASSIGN(const Tokenizer tokenizer, tokenizer_of(model));
@@ -162,8 +162,8 @@ Status run_generate(const GenerateFlags& flags) {
   INGOT_ASSIGN(
       auto generator,
       Generator::create(model.model,
-                        {.tokens = longest + std::min(options.max_tokens, context), .sequences = sequences}, pool));
-  INGOT_TRY(load_weights(model.directory, model.model, generator->arena()));
+                        {.tokens = longest + std::min(options.max_tokens, context), .sequences = sequences, .weights = weights}, pool));
+  INGOT_TRY(load_weights_as_kept(model.directory, model.model, generator->arena(), pool));
   for (size_t first = 0; first < prompts.size(); first += static_cast<size_t>(sequences))
     INGOT_TRY(generate_some(flags, options, tokenizer, prompts, first, *generator));
   return {};
@@ -208,6 +208,10 @@ void add_generate(CLI::App& app, Command& command) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   verb->add_option("--precision", flags->precision, "fp32")->capture_default_str();
+  verb->add_option("--weights", flags->weights,
+                   "fp32, or int8: a quarter of the memory and of the reading a token (ingot eval --weights int8 says "
+                   "what it costs)")
+      ->capture_default_str();
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
       ->check(CLI::Range(1, 4096));
   verb->add_flag("--json", flags->json,

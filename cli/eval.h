@@ -12,7 +12,7 @@
 namespace ingot::cli {
 
 struct EvalFlags {
-  std::string model, precision = "fp32", out;
+  std::string model, precision = "fp32", weights = "fp32", out;
   std::vector<std::string> texts, compare;
   ScoringOptions scoring;
   ChoiceFiles choices;

@@ -10,12 +10,13 @@ struct Named {
   DType dtype;
   std::string_view name;
 };
-constexpr std::array<Named, 7> kNames{{{DType::f32, "f32"},
+constexpr std::array<Named, 8> kNames{{{DType::f32, "f32"},
                                        {DType::bf16, "bf16"},
                                        {DType::f16, "f16"},
                                        {DType::f64, "f64"},
                                        {DType::i32, "i32"},
                                        {DType::i64, "i64"},
+                                       {DType::i8, "i8"},
                                        {DType::u8, "u8"}}};
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 namespace ingot {
 
-enum class DType : uint8_t { f32, bf16, f16, f64, i32, i64, u8 };
+enum class DType : uint8_t { f32, bf16, f16, f64, i32, i64, i8, u8 };
 
 // Bytes of one element.
 constexpr size_t size_of(DType dtype) {
@@ -23,6 +23,7 @@ constexpr size_t size_of(DType dtype) {
     case DType::bf16:
     case DType::f16:
       return 2;
+    case DType::i8:
     case DType::u8:
       return 1;
   }

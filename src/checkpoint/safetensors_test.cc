@@ -207,7 +207,7 @@ TEST(SafetensorsWriter, WhatItWritesTheReaderReadsForEveryDType) {
   const fs::path path = directory.path() / "x.safetensors";
   std::vector<TensorInfo> infos{
       {"empty", DType::f32, {0, 3}}, {"scalar", DType::f64, {}}, {"näme \"quoted\"\n", DType::i32, {5}}};
-  for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::u8})
+  for (DType dtype : {DType::f32, DType::bf16, DType::f16, DType::f64, DType::i32, DType::i64, DType::i8, DType::u8})
     infos.push_back({"t." + std::string(name_of(dtype)), dtype, {3, 1, 5}});
   auto writer = SafetensorsWriter::create(path, infos, {{"format", "pt"}, {"key", "värde"}});
   ASSERT_TRUE(writer.ok());

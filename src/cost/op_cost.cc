@@ -183,6 +183,14 @@ constexpr auto kRules = std::to_array<Rule>({
      [](const View& n) {
        return matrix_cost(n, product_flops(n.in(1), n.in(2), n.node.attributes.as<MatmulAttributes>()));
      }},
+    {"quantized_embedding",
+     [](const View& n) {
+       return OpCost{n.out_elements(), n.bytes_in(2) + 2 * n.bytes_out(0), false};
+     }},
+    {"quantized_linear",
+     [](const View& n) {
+       return matrix_cost(n, 2 * n.out_elements() * static_cast<double>(n.in(1)[1]));
+     }},
     {"repeat_interleave", [](const View& n) { return vector_cost(n, 0); }},
     {"residual_layer_norm", [](const View& n) { return vector_cost(n, 9 * n.out_elements()); }},
     {"residual_rms_norm", [](const View& n) { return vector_cost(n, 6 * n.out_elements()); }},

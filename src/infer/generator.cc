@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "passes/pipeline.h"
+#include "passes/quantize_weights.h"
 
 namespace ingot {
 namespace {
@@ -40,11 +41,13 @@ int64_t longest(std::span<const Tokens> pieces) {
 
 }  // namespace
 
-Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& options, PassContext& context) {
+Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& options, WeightFormat weights,
+                               PassContext& context) {
   Graph graph;
   graph.name = "generation";
   Builder builder(graph);
   model.build_cached(builder, options);
+  if (weights == WeightFormat::int8) quantize_weights(graph, context);
   INGOT_TRY(run_passes(graph, forward_passes(), context));
   INGOT_TRY(run_passes(graph, backward_passes(), context));
   graph.remove_dead_nodes();
@@ -56,6 +59,7 @@ Result<std::unique_ptr<Generator>> Generator::create(const Model& model, const G
   INGOT_CHECK(options.tokens >= 1 && options.sequences >= 1, "a generator for {} sequences of {} tokens",
               options.sequences, options.tokens);
   std::unique_ptr<Generator> generator(new Generator(model, pool));
+  generator->weights_ = options.weights;
   generator->context_ = std::min(options.tokens, model.config().max_position_embeddings);
   // Room for the padding of the last batch of a prompt; beside longer ones also a full sequence is padded.
   const int64_t grain = batch_for(generator->context_, kBatches.back());
@@ -78,7 +82,7 @@ Result<Graph> Generator::graph_of(int64_t tokens) {
   options.tokens = tokens;
   options.capacity = capacity_;
   options.last_input = tokens > 1;
-  return generation_graph(model_, options, passes_);
+  return generation_graph(model_, options, weights_, passes_);
 }
 
 Result<const Program*> Generator::program(int64_t tokens) {

@@ -11,25 +11,28 @@
 
 #include "infer/loaded_model.h"
 #include "infer/sampler.h"
+#include "infer/weight_format.h"
 #include "passes/pass.h"
 
 namespace ingot {
 
 // Model::build_cached run through the pass pipeline.
-Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& options, PassContext& context);
+Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& options, WeightFormat weights,
+                               PassContext& context);
 
 struct GeneratorOptions {
   int64_t tokens = 1;     // of a sequence, at most; no more than the model's context
   int64_t sequences = 1;  // that are read side by side
+  WeightFormat weights = WeightFormat::fp32;
 };
 
 using Tokens = std::span<const int32_t>;
 
-// One thread at a time. Owns the arena (weights under their Hugging Face names, and the caches). Model and pool must
-// outlive it.
+// One thread at a time. Owns the arena (weights under their Hugging Face names, or those of passes/quantize_weights.h,
+// and the caches). Model and pool must outlive it.
 class Generator {
  public:
-  // Compiles the step of one token; all weights are zero until the arena's variables are filled (load_weights). Error:
+  // Compiles the step of one token; all weights are zero until the arena's variables are filled (load_weights_as_kept). Error:
   // usage where the machine has no memory for it.
   static Result<std::unique_ptr<Generator>> create(const Model& model, const GeneratorOptions& options,
                                                    const ThreadPool& pool);
@@ -69,6 +72,7 @@ class Generator {
 
   const Model& model_;
   const ThreadPool& pool_;
+  WeightFormat weights_ = WeightFormat::fp32;
   PassContext passes_;
   VariableLayout variables_;
   std::unique_ptr<Arena> arena_;

@@ -118,6 +118,48 @@ TEST(Generator, SeveralPromptsGetWhatEachGetsAlone) {
   }
 }
 
+// With 8-bit weights a generator gives the logits of fp32 weights that were rounded the same way, and needs a third of
+// the memory at most.
+TEST(Generator, Int8WeightsAreTheRoundedOnes) {
+  const ThreadPool pool(2);
+  for (const char* json : {kGpt2, kLlama, kMistral, testing::kTiedLlama}) {
+    SCOPED_TRACE(json);
+    const Model model = model_of(json);
+    const fs::path directory = fs::temp_directory_path() / "ingot_infer_int8";
+    auto plain = generator_of(model, 64, pool);
+    ASSERT_TRUE(write_model_directory(directory, model, nullptr, plain->arena()).ok());
+    ASSERT_TRUE(round_weights_to_int8(model, plain->arena(), pool).ok());
+    auto rounded = Generator::create(model, {.tokens = 64, .weights = WeightFormat::int8}, pool).value();
+    ASSERT_TRUE(load_weights_as_kept(directory, model, rounded->arena(), pool).ok());
+    const std::vector<int32_t> ids = some_ids(40);
+    for (const size_t size : {size_t{1}, size_t{30}, size_t{9}}) {
+      const Tokens piece = Tokens(ids).subspan(static_cast<size_t>(plain->length()), size);
+      const std::vector<float> expected = fed(*plain, piece);
+      expect_close(fed(*rounded, piece), expected, fmt::format("{} tokens", size));
+    }
+    for (const int threads : {1, 3}) {
+      const ThreadPool other(threads);
+      auto again = Generator::create(model, {.tokens = 64, .weights = WeightFormat::int8}, other).value();
+      ASSERT_TRUE(load_weights_as_kept(directory, model, again->arena(), other).ok());
+      rounded->clear();
+      EXPECT_EQ(fed(*again, ids), fed(*rounded, ids));
+    }
+    (void)ingot::remove_all(directory);
+  }
+}
+
+TEST(Generator, WeightsThatAreNotFiniteCannotBeRounded) {
+  const ThreadPool pool(1);
+  const Model model = model_of(kLlama);
+  auto generator = generator_of(model, 8, pool);
+  const std::string name = "model.layers.1.mlp.up_proj.weight";
+  generator->arena().variable(name).as<float>()[7] = std::numeric_limits<float>::infinity();
+  const Status status = round_weights_to_int8(model, generator->arena(), pool);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::input);
+  EXPECT_NE(status.error().message.find(name), std::string::npos);
+}
+
 TEST(Generator, TheSameBitsForAnyNumberOfThreads) {
   for (const char* json : {kGpt2, kLlama}) {
     const Model model = model_of(json);

@@ -94,7 +94,7 @@ Result<Graph> LikelihoodScorer::graph_of(int64_t tokens, bool all_logits) {
   options.tokens = tokens;
   options.capacity = capacity_;
   options.all_logits = all_logits;
-  return generation_graph(model_, options, passes_);
+  return generation_graph(model_, options, WeightFormat::fp32, passes_);
 }
 
 Result<const Program*> LikelihoodScorer::program(int64_t tokens, bool all_logits) {

@@ -156,6 +156,7 @@ Result<TextScore> score_documents(const LoadedModel& model, const std::vector<st
   const int64_t rows = std::clamp<int64_t>(kBatchTokens / tokens, 1, most_windows);
   INGOT_ASSIGN(auto scorer, Scorer::create(model.model, rows, tokens, pool));
   INGOT_TRY(load_weights(model.directory, model.model, scorer->arena()));
+  if (options.weights == WeightFormat::int8) INGOT_TRY(round_weights_to_int8(model.model, scorer->arena(), pool));
   const auto loss_of = [&](const Batch& batch, float scale) { return scorer->loss(batch, scale); };
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i]->count() == 0) continue;

@@ -7,6 +7,7 @@
 
 #include "data/sequences.h"
 #include "infer/loaded_model.h"
+#include "infer/weight_format.h"
 #include "passes/pass.h"
 #include "train/evaluation.h"
 
@@ -63,6 +64,7 @@ class Scorer {
 struct ScoringOptions {
   int64_t window = 0;  // 0: the model's context
   int64_t stride = 0;  // 0: half a window
+  WeightFormat weights = WeightFormat::fp32;
 };
 
 struct DocumentScore {

@@ -20,6 +20,10 @@ inline constexpr const char* kLlama =
     R"({"model_type": "llama", "vocab_size": 61, "hidden_size": 32, "intermediate_size": 48,
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 320,
     "initializer_range": 0.3})";
+inline constexpr const char* kTiedLlama =
+    R"({"model_type": "llama", "vocab_size": 61, "hidden_size": 72, "intermediate_size": 80, "tie_word_embeddings": true,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 320,
+    "initializer_range": 0.3})";
 inline constexpr const char* kMistral =
     R"({"model_type": "mistral", "vocab_size": 61, "hidden_size": 32, "intermediate_size": 40,
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "sliding_window": 5,

@@ -43,6 +43,8 @@
 #include "ops/matmul_add.h"
 #include "ops/mul.h"
 #include "ops/neg.h"
+#include "ops/quantized_embedding.h"
+#include "ops/quantized_linear.h"
 #include "ops/relu.h"
 #include "ops/relu_grad.h"
 #include "ops/repeat_interleave.h"
@@ -114,6 +116,8 @@ std::span<const OpDef* const> all_ops() {
       &kMatmulAdd,
       &kMul,
       &kNeg,
+      &kQuantizedEmbedding,
+      &kQuantizedLinear,
       &kRelu,
       &kReluGrad,
       &kRepeatInterleave,

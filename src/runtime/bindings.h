@@ -26,6 +26,7 @@ std::span<const Binding> matmul_bindings();
 std::span<const Binding> movement_bindings();
 std::span<const Binding> norm_bindings();
 std::span<const Binding> optimizer_bindings();
+std::span<const Binding> quantized_bindings();
 std::span<const Binding> reduction_bindings();
 
 KernelResult bind_elementwise(const NodeView& node);

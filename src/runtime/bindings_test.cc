@@ -38,6 +38,9 @@ std::vector<std::byte> bytes_of(RefTensor& tensor, DType dtype) {
     } else if (dtype == DType::i32) {
       const auto value = static_cast<int32_t>(tensor.data[i]);
       std::memcpy(at, &value, 4);
+    } else if (dtype == DType::i8) {
+      const auto value = static_cast<int8_t>(tensor.data[i]);
+      std::memcpy(at, &value, 1);
     } else if (dtype == DType::bf16 || dtype == DType::f16) {
       const auto value = dtype == DType::bf16 ? bf16_from_float(static_cast<float>(tensor.data[i]))
                                               : f16_from_float(static_cast<float>(tensor.data[i]));

@@ -78,12 +78,20 @@ Status write_model_directory(const fs::path& directory, const Model& model, cons
   return written;
 }
 
-Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {
+Status for_each_weight(const fs::path& path, const Model& model,
+                       const std::function<Status(const std::string& name, const ConstTensorView& tensor)>& use) {
   INGOT_ASSIGN(const SafetensorsModel weights, open_weights(path));
   INGOT_ASSIGN(const auto tensors, match_weights(weights, model, path));
   for (size_t i = 0; i < tensors.size(); ++i)
-    convert_to_f32(SafetensorsModel::view(*tensors[i]), arena.variable(model.parameters()[i].name).span<float>());
+    INGOT_TRY(use(model.parameters()[i].name, SafetensorsModel::view(*tensors[i])));
   return {};
+}
+
+Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {
+  return for_each_weight(path, model, [&](const std::string& name, const ConstTensorView& tensor) {
+    convert_to_f32(tensor, arena.variable(name).span<float>());
+    return Status();
+  });
 }
 
 void initialize_weights(const Model& model, uint64_t seed, const Arena& arena, const ThreadPool& pool) {

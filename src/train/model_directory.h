@@ -2,6 +2,7 @@
 // tokenizer_config.json, generation_config.json. The same model gives the same bytes: no time and no path is inside.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,14 @@ std::vector<std::pair<std::string, std::string>> model_files(const Model& model,
 Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer,
                              const Arena& arena);
 
-// Fills the model's parameters (f32 variables of the arena) from a Hugging Face directory or a checkpoint. A tensor
-// that is missing, left over or of another shape is an error that names it.
+// Calls use(name, tensor) for each of the model's parameters, in their order, with its tensor in a Hugging Face directory
+// or a checkpoint, in the dtype that it has there. A tensor that is missing, left over or of another shape is an error
+// (input) that names it; an error of `use` ends the loop.
+Status for_each_weight(const fs::path& path, const Model& model,
+                       const std::function<Status(const std::string& name, const ConstTensorView& tensor)>& use);
+
+// Fills the model's parameters (f32 variables of the arena) from a Hugging Face directory or a checkpoint. Errors as
+// above.
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena);
 
 // Fills them with the family's initial values.

@@ -117,6 +117,18 @@ TEST_F(Generate, PromptFilesThatCannotBeAreRefused) {
   EXPECT_EQ(run_ingot({"generate", model(), "--prompt", "y", "--batch-size", "2"}).status, 2);
 }
 
+TEST_F(Generate, Int8WeightsWriteNearlyTheSame) {
+  if (!has_stories()) return;
+  const auto ids = [&](const char* weights) {
+    return generated({kStories.string(), "--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "40",
+                      "--weights", weights})["tokens"];
+  };
+  const Json plain = ids("fp32"), rounded = ids("int8");
+  ASSERT_EQ(rounded.size(), 40u);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(rounded[i], plain[i]) << i;
+  EXPECT_EQ(run_ingot({"generate", model(), "--prompt", "x", "--weights", "int4"}).status, 2);
+}
+
 TEST_F(Generate, NarrowChoicesAreGreedy) {
   const auto tokens = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {model(), "--prompt", "the cat", "--max-tokens", "40"});

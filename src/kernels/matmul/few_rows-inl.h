@@ -33,30 +33,40 @@ HWY_NOINLINE void few_rows_plain(const MatmulTile& tile) {
   int64_t column = 0;
   for (; column + width <= tile.columns; column += width) {
     FloatVec sums[kSums][kRows][kVectors];
-    for (auto& part : sums)
-      for (auto& row : part)
-        for (FloatVec& sum : row) sum = hn::Zero(kFloat);
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s)
+#pragma GCC unroll 4
+      for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+        for (int v = 0; v < kVectors; ++v) sums[s][i][v] = hn::Zero(kFloat);
     const auto add_step = [&](int64_t p, FloatVec(&part)[kRows][kVectors]) HWY_ATTR {
       const float* b = tile.b + p * tile.ldb + column;
       for (int64_t line = 0; line < width; line += 16) __builtin_prefetch(b + kStepsAhead * tile.ldb + line);
       FloatVec factors[kRows];
+#pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) factors[i] = set(tile.a[i * a_row + p * a_step]);
+#pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
         const FloatVec values = hn::LoadU(kFloat, b + v * step);
+#pragma GCC unroll 4
         for (int i = 0; i < kRows; ++i) part[i][v] = hn::MulAdd(factors[i], values, part[i][v]);
       }
     };
     int64_t p = 0;
     for (; p + kSums <= tile.k; p += kSums)
+#pragma GCC unroll 4
       for (int s = 0; s < kSums; ++s) add_step(p + s, sums[s]);
     if (p < tile.k) add_step(p, sums[0]);
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
         const FloatVec sum = kSums == 1 ? sums[0][i][v] : hn::Add(sums[0][i][v], sums[kSums - 1][i][v]);
         store_sum(tile, i, column + v * step, sum, WholeVector{});
       }
   }
   for_vectors(tile.columns - column, [&](int64_t j, auto at) HWY_ATTR {
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) {
       FloatVec sum = hn::Zero(kFloat);
       for (int64_t p = 0; p < tile.k; ++p)
@@ -72,23 +82,32 @@ HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
   constexpr int kSums = kRows * kColumns <= 4 ? 2 : 1;
   const float* b = tile.b + column * tile.ldb;
   FloatVec sums[kSums][kRows][kColumns];
-  for (auto& part : sums)
-    for (auto& row : part)
-      for (FloatVec& sum : row) sum = hn::Zero(kFloat);
+#pragma GCC unroll 4
+  for (int s = 0; s < kSums; ++s)
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
+      for (int j = 0; j < kColumns; ++j) sums[s][i][j] = hn::Zero(kFloat);
   const auto add_vector = [&](int64_t p, auto at, FloatVec(&part)[kRows][kColumns]) HWY_ATTR {
     FloatVec factors[kRows];
+#pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) factors[i] = at.load(tile.a + i * tile.lda + p);
+#pragma GCC unroll 4
     for (int j = 0; j < kColumns; ++j) {
       const FloatVec values = at.load(b + j * tile.ldb + p);
+#pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) part[i][j] = hn::MulAdd(factors[i], values, part[i][j]);
     }
   };
   const int64_t step = lanes();
   int64_t p = 0;
   for (; p + kSums * step <= tile.k; p += kSums * step)
+#pragma GCC unroll 4
     for (int s = 0; s < kSums; ++s) add_vector(p + s * step, WholeVector{}, sums[s]);
   for_vectors(tile.k - p, [&](int64_t rest, auto at) HWY_ATTR { add_vector(p + rest, at, sums[0]); });
+#pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 4
     for (int j = 0; j < kColumns; ++j) {
       float* to = tile.c + i * tile.ldc + column + j;
       const float sum = sum_of_lanes(kSums == 1 ? sums[0][i][j] : hn::Add(sums[0][i][j], sums[kSums - 1][i][j]));
