@@ -159,10 +159,11 @@ Status run_generate(const GenerateFlags& flags) {
 
   const ThreadPool pool(default_threads(static_cast<int>(flags.threads)));
   const int64_t sequences = std::min(flags.batch_size, static_cast<int64_t>(prompts.size()));
-  INGOT_ASSIGN(
-      auto generator,
-      Generator::create(model.model,
-                        {.tokens = longest + std::min(options.max_tokens, context), .sequences = sequences, .weights = weights}, pool));
+  INGOT_ASSIGN(auto generator, Generator::create(model.model,
+                                                 {.tokens = longest + std::min(options.max_tokens, context),
+                                                  .sequences = sequences,
+                                                  .weights = weights},
+                                                 pool));
   INGOT_TRY(load_weights_as_kept(model.directory, model.model, generator->arena(), pool));
   for (size_t first = 0; first < prompts.size(); first += static_cast<size_t>(sequences))
     INGOT_TRY(generate_some(flags, options, tokenizer, prompts, first, *generator));

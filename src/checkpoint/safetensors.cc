@@ -23,8 +23,9 @@ struct NamedDType {
   std::string_view name;
   DType dtype;
 };
-constexpr NamedDType kDTypes[] = {{"F32", DType::f32}, {"BF16", DType::bf16}, {"F16", DType::f16}, {"F64", DType::f64},
-                                  {"I64", DType::i64}, {"I32", DType::i32},   {"I8", DType::i8}, {"U8", DType::u8},   {"BOOL", DType::u8}};
+constexpr NamedDType kDTypes[] = {{"F32", DType::f32}, {"BF16", DType::bf16}, {"F16", DType::f16},
+                                  {"F64", DType::f64}, {"I64", DType::i64},   {"I32", DType::i32},
+                                  {"I8", DType::i8},   {"U8", DType::u8},     {"BOOL", DType::u8}};
 
 std::optional<DType> dtype_of(const std::string& name) {
   for (const NamedDType& known : kDTypes)

@@ -188,9 +188,7 @@ constexpr auto kRules = std::to_array<Rule>({
        return OpCost{n.out_elements(), n.bytes_in(2) + 2 * n.bytes_out(0), false};
      }},
     {"quantized_linear",
-     [](const View& n) {
-       return matrix_cost(n, 2 * n.out_elements() * static_cast<double>(n.in(1)[1]));
-     }},
+     [](const View& n) { return matrix_cost(n, 2 * n.out_elements() * static_cast<double>(n.in(1)[1])); }},
     {"repeat_interleave", [](const View& n) { return vector_cost(n, 0); }},
     {"residual_layer_norm", [](const View& n) { return vector_cost(n, 9 * n.out_elements()); }},
     {"residual_rms_norm", [](const View& n) { return vector_cost(n, 6 * n.out_elements()); }},

@@ -32,8 +32,8 @@ using Tokens = std::span<const int32_t>;
 // and the caches). Model and pool must outlive it.
 class Generator {
  public:
-  // Compiles the step of one token; all weights are zero until the arena's variables are filled (load_weights_as_kept). Error:
-  // usage where the machine has no memory for it.
+  // Compiles the step of one token; all weights are zero until the arena's variables are filled (load_weights_as_kept).
+  // Error: usage where the machine has no memory for it.
   static Result<std::unique_ptr<Generator>> create(const Model& model, const GeneratorOptions& options,
                                                    const ThreadPool& pool);
 

@@ -24,7 +24,8 @@ void evaluate(const EvalContext& context) {
                 values.shape[0]);
     const auto row = static_cast<int64_t>(id);
     for (int64_t c = 0; c < width; ++c)
-      *to++ = values.data[static_cast<size_t>(row * width + c)] * scales.data[static_cast<size_t>(row * groups + c / group)];
+      *to++ = values.data[static_cast<size_t>(row * width + c)] *
+              scales.data[static_cast<size_t>(row * groups + c / group)];
   }
 }
 

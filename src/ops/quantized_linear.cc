@@ -33,9 +33,10 @@ std::vector<OpExample> examples() {
     const int64_t inputs = x[-1];
     std::vector<double> values;
     for (int64_t i = 0; i < outputs * inputs; ++i) values.push_back(static_cast<double>(i * 37 % 255 - 127));
-    return OpExample{{{DType::f32, x}, quantized_values_type(outputs, inputs), quantized_scales_type(outputs, inputs, group)},
-                     QuantizedAttributes{group},
-                     {{}, values, {}}};
+    return OpExample{
+        {{DType::f32, x}, quantized_values_type(outputs, inputs), quantized_scales_type(outputs, inputs, group)},
+        QuantizedAttributes{group},
+        {{}, values, {}}};
   };
   return {example({2, 3, 40}, 5, 16), example({1, 64}, 7, 64), example({3, 1}, 2, 32)};
 }

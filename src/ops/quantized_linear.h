@@ -1,5 +1,5 @@
-// quantized_linear(x f32 [...,K], values i8 [N,K], scales f32 [N,G]) -> f32 [...,N]: x times the transpose of the weight
-// scales[n, k / group] * values[n, k], with G the number of groups of K. For generation; no gradient.
+// quantized_linear(x f32 [...,K], values i8 [N,K], scales f32 [N,G]) -> f32 [...,N]: x times the transpose of the
+// weight scales[n, k / group] * values[n, k], with G the number of groups of K. For generation; no gradient.
 #pragma once
 
 #include "graph/builder.h"

@@ -48,7 +48,8 @@ class Quantizer {
     const Node node = rewriter_.node(id);
     const auto& flags = node.attributes.as<MatmulAttributes>();
     const ValueId parameter = node.inputs[1];
-    if (rewriter_.parameter(parameter) == nullptr || rewriter_.shape(parameter).rank() != 2 || flags.transpose_a) return;
+    if (rewriter_.parameter(parameter) == nullptr || rewriter_.shape(parameter).rank() != 2 || flags.transpose_a)
+      return;
     const Weight* found = weight(parameter, !flags.transpose_b);
     if (found == nullptr) return;
     const Weight quantized = *found;
@@ -62,10 +63,10 @@ class Quantizer {
     const Node node = rewriter_.node(id);
     const auto found = weights_.find(node.inputs[0]);
     if (found == weights_.end() || found->second.transposed) return;
-    rewriter_.replace(node.outputs[0], rewriter_.insert_value(
-                                           kQuantizedEmbedding,
-                                           {found->second.values, found->second.scales, node.inputs[1]},
-                                           QuantizedAttributes{kQuantizedGroup}, id));
+    rewriter_.replace(
+        node.outputs[0],
+        rewriter_.insert_value(kQuantizedEmbedding, {found->second.values, found->second.scales, node.inputs[1]},
+                               QuantizedAttributes{kQuantizedGroup}, id));
   }
 
   void drop_unread_sources() {

@@ -1,6 +1,6 @@
 // Weights that products read go over to 8 bits (ops/quantized_linear.h), and with them the embedding that shares its
-// table with the head. Biases, norms, positions and an embedding of its own stay as they are. For generation: not in the
-// pipeline of training.
+// table with the head. Biases, norms, positions and an embedding of its own stay as they are. For generation: not in
+// the pipeline of training.
 #pragma once
 
 #include <optional>

@@ -21,9 +21,9 @@ std::vector<std::pair<std::string, std::string>> model_files(const Model& model,
 Status write_model_directory(const fs::path& directory, const Model& model, const Tokenizer* tokenizer,
                              const Arena& arena);
 
-// Calls use(name, tensor) for each of the model's parameters, in their order, with its tensor in a Hugging Face directory
-// or a checkpoint, in the dtype that it has there. A tensor that is missing, left over or of another shape is an error
-// (input) that names it; an error of `use` ends the loop.
+// Calls use(name, tensor) for each of the model's parameters, in their order, with its tensor in a Hugging Face
+// directory or a checkpoint, in the dtype that it has there. A tensor that is missing, left over or of another shape is
+// an error (input) that names it; an error of `use` ends the loop.
 Status for_each_weight(const fs::path& path, const Model& model,
                        const std::function<Status(const std::string& name, const ConstTensorView& tensor)>& use);
 

@@ -171,11 +171,7 @@ TEST_F(EvalTasks, WhatTheWindowDoesNotHoldIsCountedAndReported) {
 }
 
 TEST_F(EvalTasks, TheStoriesModelPrefersItsOwnStories) {
-  const fs::path stories = fs::path(INGOT_SOURCE_DIR) / "../shared/data/stories260k";
-  if (!fs::exists(stories / "golden.json")) {
-    std::cerr << "skipped: " << stories << " is not there\n";
-    return;
-  }
+  if (!has_stories()) return;
   std::string tasks;
   const std::vector<std::pair<std::string, Words>> cases{
       {"Once upon a time, there was a little girl named", {"Lily.", "table.", "quickly the"}},
@@ -183,10 +179,10 @@ TEST_F(EvalTasks, TheStoriesModelPrefersItsOwnStories) {
       {"The dog was very", {"happy.", "Lily.", "the."}}};
   for (const auto& [context, choices] : cases)
     tasks += Json{{"query", context}, {"choices", choices}, {"gold", 0}}.dump() + "\n";
-  const Json json = result_of({stories.string(), "--choices", file("stories.jsonl", tasks), "--batch-size", "2"});
+  const Json json = result_of({kStories.string(), "--choices", file("stories.jsonl", tasks), "--batch-size", "2"});
   EXPECT_EQ(json["accuracy"], 1);
   EXPECT_EQ(json["accuracy_normalized"], 1);
-  const LoadedModel loaded = taken(open_model(stories));
+  const LoadedModel loaded = taken(open_model(kStories));
   for (size_t q = 0; q < cases.size(); ++q)
     for (size_t c = 0; c < 3; ++c) {
       const double expected = plain_choice(loaded, cases[q].first, " " + cases[q].second[c]);

@@ -52,14 +52,10 @@ double nats_of(const LoadedModel& model, const std::vector<int32_t>& ids, size_t
 }
 
 TEST(EvalStories, LossOnTheGoldenTextIsTheGoldenOne) {
-  const fs::path stories = fs::path(INGOT_SOURCE_DIR) / "../shared/data/stories260k";
-  if (!fs::exists(stories / "golden.json")) {
-    std::cerr << "skipped: " << stories << " is not there\n";
-    return;
-  }
-  const Json golden = Json::parse(read_file(stories / "golden.json").value());
+  if (!has_stories()) return;
+  const Json golden = Json::parse(read_file(kStories / "golden.json").value());
   const auto ids = golden["greedy_ids"].get<std::vector<int32_t>>();
-  const LoadedModel model = taken(open_model(stories));
+  const LoadedModel model = taken(open_model(kStories));
   // The model's own ids, which are not in every place those of its text.
   EXPECT_NEAR(nats_of(model, ids, 1) / static_cast<double>(ids.size() - 1),
               golden["mean_loss_on_these_ids"].get<double>(), 1e-4);
@@ -68,7 +64,7 @@ TEST(EvalStories, LossOnTheGoldenTextIsTheGoldenOne) {
   const std::string text = golden["greedy_text"];
   ASSERT_TRUE(write_file_atomic(scratch.path() / "text.txt", text).ok());
   const auto encoded = model.tokenizer->encode(text, {.add_special = true});
-  const Json json = evaluated({stories.string(), "--text", scratch / "text.txt"});
+  const Json json = evaluated({kStories.string(), "--text", scratch / "text.txt"});
   const double nats = nats_of(model, encoded, 1);
   EXPECT_EQ(json["tokens"], encoded.size() - 1);
   EXPECT_NEAR(json["loss"].get<double>(), nats / static_cast<double>(encoded.size() - 1), 1e-4);
@@ -133,6 +129,22 @@ TEST_F(Eval, PrintsForPeopleToo) {
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   for (const char* word : {"loss", "perplexity", "bits per byte", "tokens"})
     EXPECT_NE(outcome.out.find(word), std::string::npos) << outcome.out;
+}
+
+TEST(EvalStories, Int8WeightsCostLittleAndTheCostIsShown) {
+  if (!has_stories()) return;
+  const Json golden = Json::parse(read_file(kStories / "golden.json").value());
+  ScratchDirectory scratch;
+  ASSERT_TRUE(write_file_atomic(scratch.path() / "a.txt", golden["greedy_text"].get<std::string>()).ok());
+  const Json plain = evaluated({kStories.string(), "--text", scratch / "a.txt"});
+  const Json rounded = evaluated({kStories.string(), "--text", scratch / "a.txt", "--weights", "int8"});
+  EXPECT_EQ(rounded["fp32_weights"]["loss"], plain["loss"]);
+  EXPECT_NE(rounded["loss"], plain["loss"]);
+  EXPECT_NEAR(rounded["loss"].get<double>(), plain["loss"].get<double>(), 0.02);
+  EXPECT_NEAR(rounded["perplexity_increase"].get<double>(),
+              rounded["perplexity"].get<double>() / plain["perplexity"].get<double>() - 1, 1e-12);
+  EXPECT_EQ(rounded["settings"]["weights"], "int8");
+  EXPECT_FALSE(plain.contains("perplexity_increase"));
 }
 
 TEST_F(Eval, SaysWhatIsWrong) {

@@ -14,14 +14,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-const fs::path kStories = fs::path(INGOT_SOURCE_DIR) / "../shared/data/stories260k";
-
-bool has_stories() {
-  if (fs::exists(kStories / "model.safetensors")) return true;
-  std::cerr << "skipped: " << kStories << " is not there\n";
-  return false;
-}
-
 Json generated(std::vector<std::string> arguments) {
   return json_of("generate", std::move(arguments));
 }

@@ -1,6 +1,7 @@
 // Model directories with random weights and a tokenizer of bytes. For tests.
 #pragma once
 
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,15 @@ inline void write_small_model(const fs::path& directory, const char* config_json
   initialize_weights(model, 5, arena, pool);
   if (const Status written = write_model_directory(directory, model, &tokenizer, arena); !written.ok())
     throw std::runtime_error(written.error().message);
+}
+
+// A real trained model, where the machine has it.
+inline const fs::path kStories = fs::path(INGOT_SOURCE_DIR) / "../shared/data/stories260k";
+
+inline bool has_stories() {
+  if (fs::exists(kStories / "model.safetensors")) return true;
+  std::cerr << "skipped: " << kStories << " is not there\n";
+  return false;
 }
 
 }  // namespace ingot::integration
