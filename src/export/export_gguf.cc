@@ -3,23 +3,21 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "checkpoint/convert.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/weight_source.h"
 #include "export/export.h"
 #include "export/gguf_architecture.h"
 #include "export/gguf_tokenizer.h"
 #include "export/narrow.h"
+#include "export/weight_rows.h"
 
 namespace ingot {
 namespace {
 
-constexpr int64_t kChunkElements = int64_t{1} << 18;  // that are worked on at a time, at least one row or head
-
 struct PlannedTensor {
   GgufTensor stored;
   const SafetensorsModel::Tensor* source = nullptr;  // none: `values` are the tensor
-  GgufOrder order = GgufOrder::same;
+  RowOrder order = RowOrder::same;
   int64_t head_rows = 1;  // with rotary_pairs
   std::vector<float> values = {};
 };
@@ -38,11 +36,6 @@ DType element_type(GgufType type) {
 GgufType as_it_is(DType dtype) {
   if (dtype == DType::f16) return GgufType::f16;
   return dtype == DType::bf16 ? GgufType::bf16 : GgufType::f32;
-}
-
-// The matrix that a parameter is once stored: [rows, width].
-Shape stored_shape(const Shape& shape, GgufOrder order) {
-  return order == GgufOrder::transposed ? Shape{shape[1], shape[0]} : shape;
 }
 
 GgufType stored_type(const GgufParameter& parameter, const Shape& shape, DType dtype, std::optional<GgufType> wanted) {
@@ -65,7 +58,7 @@ std::vector<PlannedTensor> plan_tensors(const Model& model, const std::vector<co
   }
   if (std::vector<float> factors = rotary_factors(model.config()); !factors.empty()) {
     const auto size = static_cast<int64_t>(factors.size());
-    plan.push_back({{"rope_freqs.weight", GgufType::f32, {size}}, nullptr, GgufOrder::same, 1, std::move(factors)});
+    plan.push_back({{"rope_freqs.weight", GgufType::f32, {size}}, nullptr, RowOrder::same, 1, std::move(factors)});
   }
   return plan;
 }
@@ -93,91 +86,28 @@ uint32_t file_type(GgufType type) {
   return 0;
 }
 
-// Reads a planned tensor some rows at a time, in the order and the type in which it is stored.
-class TensorRows {
- public:
-  TensorRows(const WeightSource& source, const PlannedTensor& tensor) : source_(source), tensor_(tensor) {
-    const Shape& shape = tensor.stored.shape;
-    rows_ = shape[0];
-    width_ = shape.elements() / rows_;
-    const int64_t unit = tensor.order == GgufOrder::rotary_pairs ? tensor.head_rows : 1;
-    step_ = std::min(rows_, std::max<int64_t>(kChunkElements / (width_ * unit), 1) * unit);
-  }
+Status write_q8_0(const std::string& name, std::span<const std::byte> numbers, std::vector<std::byte>& blocks,
+                  GgufWriter& writer) {
+  const std::span values(reinterpret_cast<const float*>(numbers.data()), numbers.size() / sizeof(float));
+  blocks.resize(stored_bytes(GgufType::q8_0, static_cast<int64_t>(values.size())));
+  if (!quantize_q8_0(values, blocks.data()))
+    return failed_error("the tensor {} holds numbers that q8_0 cannot: not finite, or beyond 8e6", name);
+  return writer.write(blocks);
+}
 
-  Status write(GgufWriter& writer) {
-    for (int64_t row = 0; row < rows_; row += step_) {
-      const int64_t rows = std::min(step_, rows_ - row);
-      INGOT_TRY(read(row, rows));
-      INGOT_TRY(convert(static_cast<size_t>(rows * width_)));
-      INGOT_TRY(writer.write(stored_));
-    }
-    return {};
-  }
-
- private:
-  size_t element_size() const { return size_of(tensor_.source->info.dtype); }
-
-  Status read(int64_t row, int64_t rows) {
-    const bool transposed = tensor_.order == GgufOrder::transposed;
-    Box box = Box::whole(tensor_.source->info.shape);
-    const int axis = transposed ? 1 : 0;
-    box.start[axis] = row;
-    box.stop[axis] = row + rows;
-    raw_.resize(static_cast<size_t>(rows * width_) * element_size());
-    INGOT_TRY(source_.read(*tensor_.source, box, {raw_.data(), tensor_.source->info.dtype, box.shape()}));
-    if (transposed)
-      reorder(
-          rows * width_, [&](int64_t i) { return i % width_ * rows + i / width_; }, 1);
-    if (tensor_.order == GgufOrder::rotary_pairs) {
-      const int64_t head = tensor_.head_rows;
-      reorder(
-          rows, [&](int64_t i) { return i / head * head + i % head / 2 + i % 2 * (head / 2); }, width_);
-    }
-    return {};
-  }
-
-  // Takes `count` parts of `elements` elements each, part i from where from(i) stands.
-  template <class From>
-  void reorder(int64_t count, From from, int64_t elements) {
-    const size_t size = static_cast<size_t>(elements) * element_size();
-    spare_.resize(raw_.size());
-    for (int64_t i = 0; i < count; ++i)
-      std::memcpy(spare_.data() + static_cast<size_t>(i) * size, raw_.data() + static_cast<size_t>(from(i)) * size,
-                  size);
-    raw_.swap(spare_);
-  }
-
-  // raw_ as it is stored, in stored_.
-  Status convert(size_t count) {
-    const std::string& name = tensor_.source->info.name;
-    const DType from = tensor_.source->info.dtype, to = element_type(tensor_.stored.type);
-    if (const auto lost = first_overflow(from, raw_.data(), to, count))
-      return overflow_error(name, *lost, name_of(tensor_.stored.type));
-    stored_.resize(count * size_of(to));
-    convert_elements(from, raw_.data(), to, stored_.data(), count);
-    if (tensor_.stored.type != GgufType::q8_0) return {};
-    const std::span values(reinterpret_cast<const float*>(stored_.data()), count);
-    blocks_.resize(stored_bytes(GgufType::q8_0, static_cast<int64_t>(count)));
-    if (!quantize_q8_0(values, blocks_.data()))
-      return failed_error("the tensor {} holds numbers that q8_0 cannot: not finite, or beyond 8e6", name);
-    stored_.swap(blocks_);
-    return {};
-  }
-
-  const WeightSource& source_;
-  const PlannedTensor& tensor_;
-  int64_t rows_ = 0, width_ = 0, step_ = 0;
-  std::vector<std::byte> raw_, spare_, stored_, blocks_;
-};
+Status write_tensor(const WeightSource& source, const PlannedTensor& tensor, GgufWriter& writer) {
+  if (tensor.source == nullptr) return writer.write(std::as_bytes(std::span(tensor.values)));
+  const GgufType type = tensor.stored.type;
+  std::vector<std::byte> blocks;
+  return stream_weight(source, {tensor.source, tensor.order, tensor.head_rows, element_type(type)}, name_of(type),
+                       [&](std::span<const std::byte> part) {
+                         if (type != GgufType::q8_0) return writer.write(part);
+                         return write_q8_0(tensor.source->info.name, part, blocks, writer);
+                       });
+}
 
 Status write_tensors(const WeightSource& source, const std::vector<PlannedTensor>& plan, GgufWriter& writer) {
-  for (const PlannedTensor& tensor : plan) {
-    if (tensor.source == nullptr) {
-      INGOT_TRY(writer.write(std::as_bytes(std::span(tensor.values))));
-      continue;
-    }
-    INGOT_TRY(TensorRows(source, tensor).write(writer));
-  }
+  for (const PlannedTensor& tensor : plan) INGOT_TRY(write_tensor(source, tensor, writer));
   return writer.finish();
 }
 

@@ -14,24 +14,24 @@ constexpr std::array<Architecture, 5> kArchitectures{
 
 struct TensorName {
   std::string_view parameter, tensor;  // of a parameter within its layer, or outside of layers
-  GgufOrder order = GgufOrder::same;
+  RowOrder order = RowOrder::same;
 };
 constexpr auto kGpt2Names = std::to_array<TensorName>({{"wte", "token_embd"},
                                                        {"wpe", "position_embd"},
                                                        {"ln_f", "output_norm"},
                                                        {"lm_head", "output"},
                                                        {"ln_1", "attn_norm"},
-                                                       {"attn.c_attn", "attn_qkv", GgufOrder::transposed},
-                                                       {"attn.c_proj", "attn_output", GgufOrder::transposed},
+                                                       {"attn.c_attn", "attn_qkv", RowOrder::transposed},
+                                                       {"attn.c_proj", "attn_output", RowOrder::transposed},
                                                        {"ln_2", "ffn_norm"},
-                                                       {"mlp.c_fc", "ffn_up", GgufOrder::transposed},
-                                                       {"mlp.c_proj", "ffn_down", GgufOrder::transposed}});
+                                                       {"mlp.c_fc", "ffn_up", RowOrder::transposed},
+                                                       {"mlp.c_proj", "ffn_down", RowOrder::transposed}});
 constexpr auto kLlamaNames = std::to_array<TensorName>({{"embed_tokens", "token_embd"},
                                                         {"norm", "output_norm"},
                                                         {"lm_head", "output"},
                                                         {"input_layernorm", "attn_norm"},
-                                                        {"self_attn.q_proj", "attn_q", GgufOrder::rotary_pairs},
-                                                        {"self_attn.k_proj", "attn_k", GgufOrder::rotary_pairs},
+                                                        {"self_attn.q_proj", "attn_q", RowOrder::rotary_pairs},
+                                                        {"self_attn.k_proj", "attn_k", RowOrder::rotary_pairs},
                                                         {"self_attn.v_proj", "attn_v"},
                                                         {"self_attn.q_norm", "attn_q_norm"},
                                                         {"self_attn.k_norm", "attn_k_norm"},
@@ -132,8 +132,8 @@ GgufParameter gguf_parameter(const ParameterSpec& parameter, const std::string& 
   GgufParameter result{fmt::format("{}{}{}", block, found->tensor, suffix), found->order,
                        parameter.shape.rank() < 2 || found->tensor == "position_embd"};
   // Only llama.cpp's "llama" turns neighbouring rows; a bias that is not turned has no order to change.
-  if (result.order == GgufOrder::rotary_pairs && architecture != "llama") result.order = GgufOrder::same;
-  if (result.order == GgufOrder::transposed && parameter.shape.rank() < 2) result.order = GgufOrder::same;
+  if (result.order == RowOrder::rotary_pairs && architecture != "llama") result.order = RowOrder::same;
+  if (result.order == RowOrder::transposed && parameter.shape.rank() < 2) result.order = RowOrder::same;
   return result;
 }
 

@@ -6,22 +6,14 @@
 #include <vector>
 
 #include "export/gguf_file.h"
+#include "export/weight_rows.h"
 #include "models/model.h"
 
 namespace ingot {
 
-// How a tensor's rows come from those of the parameter.
-enum class GgufOrder {
-  same,
-  transposed,  // a weight stored [in, out]
-  // The rows of each head of D rows in the order 0, D/2, 1, D/2 + 1, …: Hugging Face's rotary positions turn rows i
-  // and i + D/2 together, llama.cpp's "llama" rows 2i and 2i + 1.
-  rotary_pairs
-};
-
 struct GgufParameter {
   std::string name;  // the tensor's
-  GgufOrder order = GgufOrder::same;
+  RowOrder order = RowOrder::same;
   bool plain = false;  // stays f32 whatever the type of the weights: one-dimensional tensors, learned positions
 };
 

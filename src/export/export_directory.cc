@@ -1,0 +1,117 @@
+#include "export/export_directory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+
+namespace ingot {
+namespace {
+
+constexpr const char* kConfig = "config.json";
+// What a Hugging Face directory keeps beside configuration and weights.
+constexpr auto kCopied =
+    std::to_array<const char*>({"generation_config.json", "tokenizer.json", "tokenizer_config.json",
+                                "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
+                                "tokenizer.model", "spiece.model", "chat_template.jinja", "chat_template.json"});
+
+bool is_of_an_export(const std::string& name) {
+  return name == kConfig || name == "model.safetensors.index.json" || name == "model.onnx" ||
+         name == "model.onnx.data" || (name.starts_with("model") && name.ends_with(".safetensors")) ||
+         std::find(kCopied.begin(), kCopied.end(), name) != kCopied.end();
+}
+
+fs::path without_trailing_separator(const fs::path& path) {
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
+// Names that no user has: what stands beside `place` may be theirs.
+fs::path beside(fs::path place, const char* what) {
+  place += fmt::format(".{}-{}", what, ::getpid());
+  return place;
+}
+
+const char* torch_name(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
+    case DType::f64:
+      return "float64";
+    default:
+      return "float32";
+  }
+}
+
+// The configuration as it was given, with the dtype that the weights now have (newer files call the key "dtype").
+Result<std::string> config_with_dtype(const WeightSource& source, const fs::path& directory, DType dtype) {
+  INGOT_ASSIGN(const std::optional<std::string> text, source.read_file(kConfig));
+  if (!text) return input_error("{}: there is no {}", directory.string(), kConfig);
+  auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
+  if (!json.is_object()) return input_error("{}: expected a JSON object", (directory / kConfig).string());
+  if (json.contains("dtype")) json["dtype"] = torch_name(dtype);
+  if (json.contains("torch_dtype") || !json.contains("dtype")) json["torch_dtype"] = torch_name(dtype);
+  return json.dump(2) + "\n";
+}
+
+Status write_files(const WeightSource& source, const fs::path& directory, const std::string& config,
+                   const std::function<Status(const fs::path& directory)>& write_weights) {
+  INGOT_TRY(ingot::create_directories(directory));
+  for (const char* name : kCopied) {
+    INGOT_ASSIGN(const std::optional<std::string> content, source.read_file(name));
+    if (content) INGOT_TRY(write_file_atomic(directory / name, *content));
+  }
+  INGOT_TRY(write_file_atomic(directory / kConfig, config));
+  return write_weights(directory);
+}
+
+void list_files(const fs::path& directory, ExportReport& report) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(directory, ignored)) {
+    report.files.push_back(entry.path().filename().string());
+    report.bytes += entry.file_size(ignored);
+  }
+  std::sort(report.files.begin(), report.files.end());
+}
+
+}  // namespace
+
+// A directory that holds what no export writes is someone's: it must not go.
+Status check_export_place(const fs::path& model, const fs::path& out) {
+  const fs::path place = without_trailing_separator(out);
+  std::error_code ignored;
+  if (!fs::exists(place, ignored)) return {};
+  if (!fs::is_directory(place, ignored))
+    return usage_error("{} is a file; expected the name of a directory", place.string());
+  if (fs::equivalent(model, place, ignored))
+    return usage_error("{} is the model itself; export to another directory", place.string());
+  for (const auto& entry : fs::directory_iterator(place, ignored))
+    if (const std::string name = entry.path().filename().string(); !is_of_an_export(name))
+      return usage_error("{} holds {}, which no export writes; choose another directory, or remove it", place.string(),
+                         name);
+  return {};
+}
+
+Result<ExportReport> write_export(const WeightSource& source, const fs::path& model, const fs::path& out, DType dtype,
+                                  const std::function<Status(const fs::path& directory)>& write_weights) {
+  INGOT_ASSIGN(const std::string config, config_with_dtype(source, model, dtype));
+  const fs::path place = without_trailing_separator(out);
+  const fs::path fresh = beside(place, "tmp"), old = beside(place, "old");
+  Status done = write_files(source, fresh, config, write_weights);
+  if (done.ok()) done = publish_directory(fresh, place, old);
+  if (!done.ok()) {
+    if (const Status removed = ingot::remove_all(fresh); !removed.ok()) log_warning("{}", removed.error().message);
+    return done.error();
+  }
+  ExportReport report;
+  report.dtype = name_of(dtype);
+  list_files(place, report);
+  return report;
+}
+
+}  // namespace ingot

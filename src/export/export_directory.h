@@ -1,0 +1,23 @@
+// What exports to a directory share: where they may stand, the files beside the weights, and that they appear whole or
+// not at all.
+#pragma once
+
+#include <functional>
+
+#include "checkpoint/weight_source.h"
+#include "export/export.h"
+
+namespace ingot {
+
+// Whether the directory `out` may be written: it is not there, is empty, or holds what an export writes alone. Error:
+// usage.
+Status check_export_place(const fs::path& model, const fs::path& out);
+
+// Makes the directory `out` of config.json (as `model` has it, with the dtype that the weights now have), the
+// tokenizer's files and what `write_weights` puts there. It is built beside its place and renamed; a directory of an
+// earlier export goes. The report lacks the number of tensors. Errors: input for what is read, failed for what is
+// written, and write_weights'; nothing is left behind then.
+Result<ExportReport> write_export(const WeightSource& source, const fs::path& model, const fs::path& out, DType dtype,
+                                  const std::function<Status(const fs::path& directory)>& write_weights);
+
+}  // namespace ingot
