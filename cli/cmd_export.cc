@@ -33,10 +33,21 @@ Result<ExportReport> to_gguf(const ExportFlags& flags, const ExportSource& sourc
   return export_gguf(source, flags.out, type);
 }
 
+Result<ExportReport> to_onnx(const ExportFlags& flags, const ExportSource& source) {
+  if (flags.shards) return usage_error("--max-shard-size: the weights of an ONNX graph are one file");
+  if (flags.dtype == "q8_0") return usage_error("--dtype q8_0: an ONNX graph has f32, f16 and bf16 alone");
+  return export_onnx(source, flags.out, dtype_from_name(flags.dtype).value_or(DType::f32));
+}
+
+Result<ExportReport> export_as(const ExportFlags& flags, const ExportSource& source) {
+  if (flags.format == "hf") return to_hf(flags, source);
+  return flags.format == "gguf" ? to_gguf(flags, source) : to_onnx(flags, source);
+}
+
 Status run_export(const ExportFlags& flags) {
   INGOT_ASSIGN(const LoadedModel model, open_model(flags.model));
   const ExportSource source{model.directory, model.model, model.tokenizer ? &*model.tokenizer : nullptr};
-  INGOT_ASSIGN(const ExportReport report, flags.format == "hf" ? to_hf(flags, source) : to_gguf(flags, source));
+  INGOT_ASSIGN(const ExportReport report, export_as(flags, source));
   if (flags.json) {
     print_json({{"format", flags.format},
                 {"out", flags.out},
@@ -55,17 +66,20 @@ Status run_export(const ExportFlags& flags) {
 
 void add_export(CLI::App& app, Command& command) {
   auto flags = std::make_shared<ExportFlags>();
-  CLI::App* verb = app.add_subcommand("export", "Writes a model for other engines: Hugging Face, llama.cpp");
+  CLI::App* verb = app.add_subcommand("export", "Writes a model for other engines: Hugging Face, llama.cpp, ONNX");
   verb->footer(
       "Example: ingot export runs/demo/model --format gguf --dtype q8_0 --out demo.gguf\n"
-      "         ingot export runs/demo/checkpoints/step-00000500 --format hf --dtype bf16 --out demo");
+      "         ingot export runs/demo/checkpoints/step-00000500 --format hf --dtype bf16 --out demo\n"
+      "         ingot export runs/demo/model --format onnx --out demo-onnx");
   verb->add_option("model", flags->model, "A Hugging Face directory, a run's model/ or a checkpoint directory")
       ->required();
-  verb->add_option("--format", flags->format, "hf: a directory with safetensors; gguf: a file for llama.cpp")
+  verb->add_option("--format", flags->format,
+                   "hf: a directory with safetensors; gguf: a file for llama.cpp; onnx: a directory with a graph")
       ->required()
-      ->check(CLI::IsMember({"hf", "gguf"}));
-  verb->add_option("--out", flags->out, "The directory (hf) or the file (gguf) to write")->required();
-  verb->add_option("--dtype", flags->dtype, "f32, f16, bf16, q8_0 (gguf alone); default: as the weights are stored")
+      ->check(CLI::IsMember({"hf", "gguf", "onnx"}));
+  verb->add_option("--out", flags->out, "The directory (hf, onnx) or the file (gguf) to write")->required();
+  verb->add_option("--dtype", flags->dtype,
+                   "f32, f16, bf16, q8_0 (gguf alone); default: as the weights are stored, onnx: f32")
       ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}));
   CLI::Option* shards = verb->add_option("--max-shard-size", flags->max_shard_size,
                                          "hf: bytes of tensors in a file, beyond which there are several")

@@ -1,5 +1,5 @@
-// Writing a model for other engines: a Hugging Face directory or a GGUF file. Tensors go through part by part, so a
-// model may be larger than memory. What is written appears whole under its name or not at all.
+// Writing a model for other engines: a Hugging Face directory, a GGUF file or an ONNX graph. Tensors go through part by
+// part, so a model may be larger than memory. What is written appears whole under its name or not at all.
 #pragma once
 
 #include <optional>
@@ -40,5 +40,11 @@ Result<ExportReport> export_hf(const ExportSource& source, const fs::path& out, 
 // learned positions are f32 in any case, and rows that are no multiple of 32 long f16 where q8_0 was asked for. Errors
 // as above.
 Result<ExportReport> export_gguf(const ExportSource& source, const fs::path& out, std::optional<GgufType> type);
+
+// Writes the directory `out`: model.onnx, its weights in model.onnx.data, config.json and the tokenizer's files. The
+// graph is the model's generation graph with batch size, length and past left open, under the names that Hugging Face's
+// Optimum gives (export/onnx_lowering.h). `dtype` (f32, f16, bf16) is that of the stored weights; the graph computes in
+// f32. Errors: as above, and usage for an op that has no counterpart, by its name.
+Result<ExportReport> export_onnx(const ExportSource& source, const fs::path& out, DType dtype);
 
 }  // namespace ingot
