@@ -8,6 +8,7 @@
 #include "checkpoint/testing.h"
 #include "export/export.h"
 #include "export/onnx_testing.h"
+#include "ops/interpret.h"
 
 namespace ingot {
 namespace {
@@ -76,14 +77,15 @@ class OnnxNumbers : public ::testing::TestWithParam<std::string> {
     const fs::path directory = references() / GetParam();
     const auto config = read_file(directory / "config.json");
     ASSERT_TRUE(config.ok());
-    const auto model = Model::from_json(*config, "config.json");
+    auto model = Model::from_json(*config, "config.json");
     ASSERT_TRUE(model.ok());
-    const auto report = export_onnx({directory, *model, nullptr}, scratch_.path() / "out", DType::f32);
+    model_ = std::move(*model);
+    const auto report = export_onnx({directory, *model_, nullptr}, scratch_.path() / "out", DType::f32);
     ASSERT_TRUE(report.ok()) << report.error().message;
     documents_ = documents_of(directory);
-    layers_ = static_cast<size_t>(model->config().num_hidden_layers);
-    heads_ = model->config().num_key_value_heads;
-    head_dim_ = model->config().head_dim;
+    layers_ = static_cast<size_t>(model_->config().num_hidden_layers);
+    heads_ = model_->config().num_key_value_heads;
+    head_dim_ = model_->config().head_dim;
   }
 
   OnnxEvaluator::Values no_past() const {
@@ -124,7 +126,36 @@ class OnnxNumbers : public ::testing::TestWithParam<std::string> {
             << "document " << b << ", token " << t - padding << ", past " << begin;
   }
 
+  // The logits of Ingot's training graph for those inputs, where padding sees nothing and a token what is behind it.
+  OnnxTensor logits_of_ingot(const OnnxEvaluator::Values& inputs) const {
+    const OnnxTensor& mask = inputs.at("attention_mask");
+    const int64_t batch = mask.shape[0], tokens = mask.shape[1];
+    std::map<std::string, RefTensor> sources;
+    const auto weights = SafetensorsFile::open(references() / GetParam() / "model.safetensors");
+    for (const TensorInfo& info : weights->tensors()) {
+      const auto values = weights->view(info).span<float>();
+      sources[info.name] = {info.shape, {values.begin(), values.end()}};
+    }
+    RefTensor first{{batch, tokens}, {}};
+    for (size_t i = 0; i < mask.data.size(); ++i) {
+      const size_t t = i % static_cast<size_t>(tokens);
+      const auto row = mask.data.begin() + static_cast<int64_t>(i - t);
+      first.data.push_back(static_cast<double>(mask.data[i] == 0 ? t + 1 : std::find(row, row + tokens, 1) - row));
+    }
+    sources["ids"] = {first.shape, inputs.at("input_ids").data};
+    sources["positions"] = {first.shape, inputs.at("position_ids").data};
+    sources["first_visible"] = first;
+    Graph graph;
+    Builder builder(graph);
+    const Model::Forward forward = model_->build(builder, {batch, tokens, false});
+    builder.output("logits", model_->build_logits(builder, forward));
+    graph.remove_dead_nodes();
+    const RefTensor logits = interpret_results(graph.compacted(), sources).at("logits");
+    return {{logits.shape.begin(), logits.shape.end()}, logits.data};
+  }
+
   testing::TemporaryDirectory scratch_;
+  std::optional<Model> model_;
   Documents documents_;
   size_t layers_ = 0;
   int64_t heads_ = 0, head_dim_ = 0;
@@ -142,6 +173,18 @@ TEST_P(OnnxNumbers, AreThoseOfPyTorch) {
     const auto second = expect_logits(graph, width, 2, 3, first);
     expect_logits(graph, width, 3, width, second);
   }
+}
+
+// Also of the padding itself, which sees nothing and so attends with zeros.
+TEST_P(OnnxNumbers, AreIngotsForPaddingToo) {
+  const size_t width = documents_.ids[0].size() + 3;
+  documents_.ids.resize(1);
+  OnnxEvaluator::Values inputs = inputs_of(documents_, width, 0, width);
+  const OnnxTensor expected = logits_of_ingot(inputs);
+  inputs.merge(no_past());
+  const OnnxTensor found = OnnxEvaluator(scratch_.path() / "out").run(inputs).at("logits");
+  ASSERT_EQ(found.shape, expected.shape);
+  for (size_t i = 0; i < found.data.size(); ++i) ASSERT_NEAR(found.data[i], expected.data[i], 1e-6) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OnnxNumbers, ::testing::ValuesIn(reference_names()), [](const auto& one) {
