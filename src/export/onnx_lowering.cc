@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "checkpoint/convert.h"
 #include "ops/matmul.h"
 
 namespace ingot {
@@ -28,6 +29,11 @@ std::vector<OnnxExtent> onnx_extents(const Extents& extents, const char* capacit
       shape.emplace_back(extent.batch ? kBatch : extent.tokens ? kTokens : capacity);
   }
   return shape;
+}
+
+// Integers are int64 throughout.
+DType port_dtype(DType dtype) {
+  return is_float(dtype) ? dtype : DType::i64;
 }
 
 // "cache.k.3" -> "3.key"; empty for other names.
@@ -109,7 +115,8 @@ Status OnnxLowering::declare_sources() {
     if (source.kind == SourceKind::state) {
       if (cache_name(source.name).empty()) return unknown_source(source);
       name = unique("past_key_values." + cache_name(source.name));
-      out_.inputs.push_back({name, graph.type(source.value).dtype, onnx_extents(graph_.extents(source.value), kPast)});
+      out_.inputs.push_back(
+          {name, port_dtype(graph.type(source.value).dtype), onnx_extents(graph_.extents(source.value), kPast)});
     } else if (source.name == "ids" || source.name == "positions") {
       name = source.name == "ids" ? "input_ids" : "position_ids";
     } else if (source.name != "start") {
@@ -124,7 +131,7 @@ Status OnnxLowering::declare_results() {
   const Graph& graph = graph_.graph();
   const auto result = [&](const std::string& name, ValueId value) {
     wanted_[static_cast<size_t>(value)] = unique(name);
-    out_.outputs.push_back({name, graph.type(value).dtype, onnx_extents(graph_.extents(value), kTotal)});
+    out_.outputs.push_back({name, port_dtype(graph.type(value).dtype), onnx_extents(graph_.extents(value), kTotal)});
   };
   for (const Output& output : graph.outputs) result(output.name, output.value);
   for (const Store& store : graph.stores) {
@@ -208,11 +215,12 @@ std::string OnnxLowering::scalar(int64_t value) {
 }
 
 std::string OnnxLowering::numbers(const std::vector<double>& values, const std::vector<int64_t>& shape, DType dtype) {
-  const auto converted = [&]<class T>() { return bytes_of(std::vector<T>(values.begin(), values.end())); };
-  if (dtype == DType::f64) return constant(dtype, shape, converted.operator()<double>(), "doubles");
-  if (dtype == DType::i32) return constant(DType::i64, shape, converted.operator()<int64_t>(), "integers");
-  INGOT_CHECK(dtype == DType::f32, "a constant of {}", name_of(dtype));
-  return constant(dtype, shape, converted.operator()<float>(), "floats");
+  if (!is_float(dtype))
+    return constant(DType::i64, shape, bytes_of(std::vector<int64_t>(values.begin(), values.end())), "integers");
+  std::string bytes(values.size() * size_of(dtype), '\0');
+  convert_elements(DType::f64, reinterpret_cast<const std::byte*>(values.data()), dtype,
+                   reinterpret_cast<std::byte*>(bytes.data()), values.size());
+  return constant(dtype, shape, std::move(bytes), std::string(name_of(dtype)));
 }
 
 std::string OnnxLowering::integers(const std::vector<int64_t>& values) {

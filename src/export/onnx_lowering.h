@@ -58,6 +58,7 @@ class OnnxLowering {
   // Constants, each once.
   std::string scalar(double value);   // f32 []
   std::string scalar(int64_t value);  // int64 []
+  // Of the dtype where that is floating point, else int64.
   std::string numbers(const std::vector<double>& values, const std::vector<int64_t>& shape, DType dtype);
   std::string integers(const std::vector<int64_t>& values);  // int64 [values]
 

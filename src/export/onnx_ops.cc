@@ -183,7 +183,7 @@ Status lower_constant(OnnxLowering& to, const Node& node) {
 
 Status lower_cast(OnnxLowering& to, const Node& node) {
   const DType dtype = node.attributes.as<CastAttributes>().dtype;
-  to.define(node.outputs[0], to.cast(to.input(node, 0), onnx_type(dtype == DType::i32 ? DType::i64 : dtype)));
+  to.define(node.outputs[0], to.cast(to.input(node, 0), onnx_type(is_float(dtype) ? dtype : DType::i64)));
   return {};
 }
 

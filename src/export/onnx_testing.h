@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "base/dtype.h"
+
 namespace ingot::testing {
 
 // Integers and truth values are held in double too.
@@ -66,6 +68,14 @@ inline OnnxTensor tensor_of(const onnx::TensorProto& tensor, const std::filesyst
       break;
     case onnx::TensorProto::INT64:
       out.data = numbers_of<int64_t>(bytes);
+      break;
+    case onnx::TensorProto::FLOAT16:
+      for (const double bits : numbers_of<uint16_t>(bytes))
+        out.data.push_back(float_from_f16(static_cast<uint16_t>(bits)));
+      break;
+    case onnx::TensorProto::BFLOAT16:
+      for (const double bits : numbers_of<uint16_t>(bytes))
+        out.data.push_back(float_from_bf16(static_cast<uint16_t>(bits)));
       break;
     default:
       throw std::runtime_error("an initializer of type " + std::to_string(tensor.data_type()));
@@ -278,14 +288,18 @@ class OnnxEvaluator {
     for (double& x : row) total += x = std::exp(x - largest);
     for (double& x : row) x /= total;
   }
-  static OnnxTensor layer_norm(const OnnxTensor& x, double eps) {
-    return rows(x, [eps](std::span<double> row) {
+  // Rows are the axes from `axis` on.
+  static OnnxTensor layer_norm(const OnnxTensor& x, size_t axis, double eps) {
+    int64_t width = 1;
+    for (size_t i = axis; i < x.shape.size(); ++i) width *= x.shape[i];
+    const OnnxTensor normed = rows({{x.elements() / width, width}, x.data}, [eps](std::span<double> row) {
       const auto size = static_cast<double>(row.size());
       const double mean = std::accumulate(row.begin(), row.end(), 0.0) / size;
       double variance = 0;
       for (double& value : row) value -= mean, variance += value * value / size;
       for (double& value : row) value /= std::sqrt(variance + eps);
     });
+    return {x.shape, normed.data};
   }
   // Over one axis.
   static OnnxTensor reduced(const OnnxTensor& x, size_t axis, bool keep, double start,
@@ -300,6 +314,19 @@ class OnnxEvaluator {
     }
     if (!keep) out.shape.erase(out.shape.begin() + static_cast<int64_t>(axis));
     return out;
+  }
+  static OnnxTensor reduced(const onnx::NodeProto& node, OnnxTensor x, Ints axes) {
+    std::ranges::sort(axes, std::greater());  // none is negative where there are several
+    for (const int64_t one : axes) {
+      const size_t axis = axis_of(one, x.shape.size());
+      const auto extent = static_cast<double>(x.shape.at(axis));
+      const bool keep = integer(node, "keepdims", 1) != 0, largest = node.op_type() == "ReduceMax";
+      x = largest ? reduced(x, axis, keep, -INFINITY, [](double a, double b) { return std::max(a, b); })
+                  : reduced(x, axis, keep, 0, [](double a, double b) { return a + b; });
+      if (node.op_type() == "ReduceMean")
+        for (double& value : x.data) value /= extent;
+    }
+    return x;
   }
   static OnnxTensor range(const OnnxTensor& start, const OnnxTensor& stop, const OnnxTensor& step) {
     OnnxTensor out;
@@ -316,9 +343,13 @@ class OnnxEvaluator {
     return out;
   }
   static OnnxTensor cast(const onnx::NodeProto& node, OnnxTensor x) {
-    if (integer(node, "to", 0) == onnx::TensorProto::BOOL)
-      for (double& value : x.data) value = value != 0;
-    return x;  // numbers stay in double
+    const int64_t to = integer(node, "to", 0);
+    for (double& value : x.data) {
+      if (to == onnx::TensorProto::BOOL) value = value != 0;
+      if (to == onnx::TensorProto::FLOAT16) value = float_from_f16(f16_from_float(static_cast<float>(value)));
+      if (to == onnx::TensorProto::BFLOAT16) value = float_from_bf16(bf16_from_float(static_cast<float>(value)));
+    }
+    return x;  // other numbers stay in double
   }
 
   static bool simple(const std::string& op, const std::vector<OnnxTensor>& in, OnnxTensor& out) {
@@ -375,19 +406,12 @@ class OnnxEvaluator {
     if (op == "Where") return chosen(x, in.at(1), in.at(2));
     if (op == "Softmax") return rows(x, softmax);
     if (op == "LayerNormalization") {
-      out = binary(layer_norm(x, number(node, "epsilon")), in.at(1), [](double a, double b) { return a * b; });
+      out = binary(layer_norm(x, axis_of(integer(node, "axis", -1), x.shape.size()), number(node, "epsilon")), in.at(1),
+                   [](double a, double b) { return a * b; });
       return in.size() < 3 ? out : binary(out, in[2], [](double a, double b) { return a + b; });
     }
-    if (op == "ReduceMean" || op == "ReduceMax" || op == "ReduceSum") {
-      const Ints axes = op == "ReduceSum" ? integers_of(in.at(1)) : integers(node, "axes");
-      const size_t axis = axis_of(axes.at(0), x.shape.size());
-      const bool keep = integer(node, "keepdims", 1) != 0, largest = op == "ReduceMax";
-      out = largest ? reduced(x, axis, keep, -INFINITY, [](double a, double b) { return std::max(a, b); })
-                    : reduced(x, axis, keep, 0, [](double a, double b) { return a + b; });
-      if (op == "ReduceMean")
-        for (double& value : out.data) value /= static_cast<double>(x.shape[axis]);
-      return out;
-    }
+    if (op == "ReduceMean" || op == "ReduceMax" || op == "ReduceSum")
+      return reduced(node, x, op == "ReduceSum" ? integers_of(in.at(1)) : integers(node, "axes"));
     return shaping(node, in);
   }
 
