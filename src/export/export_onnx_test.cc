@@ -259,6 +259,31 @@ TEST_F(ExportOnnx, AFamilyOfPlainOpsNeedsNothingMore) {
   EXPECT_EQ(ops_of(testing::read_onnx(out() / "model.onnx"))["Slice"], 2);
 }
 
+TEST_F(ExportOnnx, AFamilyWithoutAttentionHasNoPast) {
+  Family family;
+  family.name = "bigram";
+  family.read_config = [](ConfigReader& in, ModelConfig& config) {
+    in.integer("vocab_size", config.vocab_size);
+    in.integer("hidden_size", config.hidden_size);
+  };
+  family.parameters = [](const ModelConfig& c) {
+    return std::vector<ParameterSpec>{{"logits", {c.vocab_size, c.hidden_size}, InitKind::normal, 0.02, "embedding"}};
+  };
+  family.build = [](Builder& builder, const ModelConfig&, const Weights& weights, const TokenInputs& tokens) {
+    ForwardValues values;
+    values.head_weight = weights("logits");
+    values.final_norm = embedding(builder, values.head_weight, tokens.ids);
+    return values;
+  };
+  ASSERT_TRUE(register_family(std::move(family)).ok());
+  const onnx::ModelProto model = exported(R"({"model_type": "bigram", "vocab_size": 7, "hidden_size": 5})");
+  EXPECT_EQ(model.graph().input_size(), 3);
+  EXPECT_EQ(texts_of(model.graph().output()), (std::vector<std::string>{"logits f32[batch_size,sequence_length,7]"}));
+  // The parameter of that name gives way.
+  EXPECT_EQ(model.graph().node(model.graph().node_size() - 1).output(0), "logits");
+  EXPECT_TRUE(weights_of(model).contains("logits_1"));
+}
+
 TEST_F(ExportOnnx, WhatHasNoCounterpartIsRefusedByName) {
   const fs::path directory = write_directory(kOnnxGpt2);
   const std::vector<std::tuple<std::string, std::vector<std::string>, Change>> cases{

@@ -20,14 +20,19 @@ std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
+// `capacity` is the name of the caches' tokens.
+OnnxExtent onnx_extent(const Extent& extent, const char* capacity) {
+  if (extent.fixed()) return extent.factor;
+  std::string symbol = extent.factor == 1 ? "" : std::to_string(extent.factor);
+  for (const auto& [follows, name] :
+       {std::pair(extent.batch, kBatch), std::pair(extent.tokens, kTokens), std::pair(extent.capacity, capacity)})
+    if (follows) symbol += (symbol.empty() ? "" : " * ") + std::string(name);
+  return symbol;
+}
+
 std::vector<OnnxExtent> onnx_extents(const Extents& extents, const char* capacity) {
   std::vector<OnnxExtent> shape;
-  for (const Extent& extent : extents) {
-    if (extent.fixed())
-      shape.emplace_back(extent.factor);
-    else
-      shape.emplace_back(extent.batch ? kBatch : extent.tokens ? kTokens : capacity);
-  }
+  for (const Extent& extent : extents) shape.push_back(onnx_extent(extent, capacity));
   return shape;
 }
 
@@ -62,8 +67,8 @@ Result<OnnxGraph> OnnxLowering::run(const std::string& where) && {
     return Error{status.error().kind, fmt::format("{}: {}", where, status.error().message)};
   };
   find_transposed();
-  if (const Status done = declare_sources(); !done.ok()) return located(done);
   if (const Status done = declare_results(); !done.ok()) return located(done);
+  if (const Status done = declare_sources(); !done.ok()) return located(done);
   for (const NodeId id : graph_.graph().schedule())
     if (const Status done = lower(graph_.graph().node(id), id); !done.ok()) return located(done);
   return std::move(out_);
@@ -130,7 +135,7 @@ Status OnnxLowering::declare_sources() {
 Status OnnxLowering::declare_results() {
   const Graph& graph = graph_.graph();
   const auto result = [&](const std::string& name, ValueId value) {
-    wanted_[static_cast<size_t>(value)] = unique(name);
+    wanted_[static_cast<size_t>(value)] = unique(name);  // the first to have it
     out_.outputs.push_back({name, port_dtype(graph.type(value).dtype), onnx_extents(graph_.extents(value), kTotal)});
   };
   for (const Output& output : graph.outputs) result(output.name, output.value);

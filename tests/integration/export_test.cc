@@ -68,6 +68,18 @@ TEST_F(Export, AGgufFileIsWrittenWhole) {
   EXPECT_NE(plain.out.find("28 tensors, mostly f32"), std::string::npos) << plain.out;
 }
 
+TEST_F(Export, AnOnnxGraphIsADirectory) {
+  const Json report = exported({model(), "--format", "onnx", "--out", scratch_ / "out"});
+  EXPECT_EQ(report["format"], "onnx");
+  EXPECT_EQ(report["dtype"], "f32");
+  EXPECT_EQ(report["tensors"], 4 + 2 * 12);
+  EXPECT_EQ(report["files"], (Json{"config.json", "generation_config.json", "model.onnx", "model.onnx.data",
+                                   "tokenizer.json", "tokenizer_config.json"}));
+  const Json half = exported({model(), "--format", "onnx", "--dtype", "f16", "--out", scratch_ / "out"});
+  EXPECT_EQ(half["dtype"], "f16");
+  EXPECT_LT(half["bytes"], report["bytes"]);
+}
+
 TEST_F(Export, TakesACheckpoint) {
   const fs::path directory = scratch_.path() / "model";
   const auto weights = taken(SafetensorsModel::open(directory));
@@ -87,6 +99,10 @@ TEST_F(Export, TakesACheckpoint) {
   exported({checkpoint, "--format", "gguf", "--out", scratch_ / "a.gguf"});
   exported({model(), "--format", "gguf", "--out", scratch_ / "b.gguf"});
   EXPECT_EQ(bytes_of(scratch_ / "a.gguf"), bytes_of(scratch_ / "b.gguf"));
+  exported({checkpoint, "--format", "onnx", "--out", scratch_ / "a"});
+  exported({model(), "--format", "onnx", "--out", scratch_ / "b"});
+  for (const std::string name : {"/model.onnx", "/model.onnx.data"})
+    EXPECT_EQ(bytes_of(scratch_ / "a" + name), bytes_of(scratch_ / "b" + name));
 }
 
 // A model of 400 MB of zeros, which take no place on the disk, under a limit of memory of a tenth of that.
@@ -112,7 +128,7 @@ TEST_F(Export, AModelLargerThanMemoryGoesThrough) {
     file.write(reinterpret_cast<const char*>(&size), 8) << text;
   }
   fs::resize_file(directory / "model.safetensors", 8 + text.size() + end);
-  for (const std::string format : {"hf --dtype bf16", "gguf --dtype q8_0"}) {
+  for (const std::string format : {"hf --dtype bf16", "gguf --dtype q8_0", "onnx --dtype f16"}) {
     const std::string command = "ulimit -d 40000; exec " INGOT_BINARY " export " + directory.string() + " --format " +
                                 format + " --out " + (scratch_ / "large") + " >/dev/null";
     EXPECT_EQ(std::system(command.c_str()), 0) << format;
@@ -122,14 +138,17 @@ TEST_F(Export, AModelLargerThanMemoryGoesThrough) {
 
 TEST_F(Export, WrongUsage) {
   const std::string out = scratch_ / "out";
-  expect_error({"export", model(), "--format", "onyx", "--out", out}, 2, {"--format"});
+  expect_error({"export", model(), "--format", "pickle", "--out", out}, 2, {"--format"});
   expect_error({"export", model(), "--out", out}, 2, {"--format"});
   expect_error({"export", model(), "--format", "hf"}, 2, {"--out"});
   expect_error({"export", model(), "--format", "hf", "--out", out, "--dtype", "q8_0"}, 2, {"q8_0"});
   expect_error({"export", model(), "--format", "hf", "--out", out, "--dtype", "int3"}, 2, {"--dtype"});
   expect_error({"export", model(), "--format", "hf", "--out", out, "--max-shard-size", "0"}, 2, {"--max-shard-size"});
   expect_error({"export", model(), "--format", "gguf", "--out", out, "--max-shard-size", "9"}, 2, {"--max-shard-size"});
-  expect_error({"export", model(), "--format", "hf", "--out", model()}, 2, {"the model itself"});
+  expect_error({"export", model(), "--format", "onnx", "--out", out, "--max-shard-size", "9"}, 2, {"--max-shard-size"});
+  expect_error({"export", model(), "--format", "onnx", "--out", out, "--dtype", "q8_0"}, 2, {"q8_0"});
+  for (const char* format : {"hf", "onnx"})
+    expect_error({"export", model(), "--format", format, "--out", model()}, 2, {"the model itself"});
   expect_error({"export", model(), "--format", "gguf", "--out", model()}, 2, {"is a directory"});
   EXPECT_FALSE(fs::exists(out));
 }
@@ -139,7 +158,7 @@ TEST_F(Export, SaysWhatIsWrongWithTheModel) {
   expect_error({"export", scratch_ / "nowhere", "--format", "hf", "--out", out}, 3, {"nowhere"});
   const std::string weights = bytes_of(scratch_ / "model/model.safetensors");
   ASSERT_TRUE(write_file_atomic(scratch_ / "model/model.safetensors", weights.substr(0, weights.size() - 1)).ok());
-  for (const char* format : {"hf", "gguf"})
+  for (const char* format : {"hf", "gguf", "onnx"})
     expect_error({"export", model(), "--format", format, "--out", out}, 3, {"model.safetensors"});
   fs::remove(scratch_ / "model/model.safetensors");
   expect_error({"export", model(), "--format", "hf", "--out", out}, 3, {"model.safetensors"});
