@@ -1,6 +1,5 @@
 #include "infer/loaded_model.h"
 
-#include "base/system.h"
 #include "checkpoint/reader.h"
 
 namespace ingot {
@@ -49,20 +48,6 @@ Result<Tokenizer> tokenizer_of(const LoadedModel& model) {
   if (model.tokenizer) return *model.tokenizer;
   return input_error("{}: there is no {}; put the model's tokenizer beside its weights", model.directory.string(),
                      kTokenizer);
-}
-
-Result<Arena> make_arena(const VariableLayout& variables, const Program& program, const ThreadPool& pool) {
-  const int64_t workspace = program.plan().workspace_bytes, scratch = program.scratch_bytes();
-  const int64_t needed = variables.bytes() + workspace + scratch * pool.threads();
-  const auto available = static_cast<int64_t>(available_memory());
-  if (needed > available)
-    return usage_error(
-        "the model needs {} MB of memory ({} MB of weights and caches), {} MB are available; use a shorter context or "
-        "a smaller model",
-        needed >> 20, variables.bytes() >> 20, available >> 20);
-  INGOT_ASSIGN(Arena arena, Arena::create(variables, pool));
-  INGOT_TRY(arena.reserve(workspace, scratch, pool));
-  return arena;
 }
 
 }  // namespace ingot

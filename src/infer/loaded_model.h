@@ -24,8 +24,4 @@ Result<LoadedModel> open_model(const fs::path& directory);
 // Its tokenizer, or an error (input) that says what to do: for verbs that cannot do without.
 Result<Tokenizer> tokenizer_of(const LoadedModel& model);
 
-// An arena for `variables` that `program` and smaller ones can run over; all variables are zero. Error (usage): the
-// memory that is available does not hold it.
-Result<Arena> make_arena(const VariableLayout& variables, const Program& program, const ThreadPool& pool);
-
 }  // namespace ingot

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/system.h"
 #include "graph/text.h"
 #include "runtime/bindings.h"
 
@@ -148,6 +149,20 @@ ConstTensorView Program::output(const Arena& arena, std::string_view name) const
   const ValueId id = graph_.find_output(name);
   INGOT_CHECK(id != kNone, "{} has no output {}", graph_.name, name);
   return value(arena, id);
+}
+
+Result<Arena> make_arena(const VariableLayout& variables, const Program& program, const ThreadPool& pool) {
+  const int64_t workspace = program.plan().workspace_bytes, scratch = program.scratch_bytes();
+  const int64_t needed = variables.bytes() + workspace + scratch * pool.threads();
+  const auto available = static_cast<int64_t>(available_memory());
+  if (needed > available)
+    return usage_error(
+        "the model needs {} MB of memory ({} MB of weights and caches), {} MB are available; use a shorter context or "
+        "a smaller model",
+        needed >> 20, variables.bytes() >> 20, available >> 20);
+  INGOT_ASSIGN(Arena arena, Arena::create(variables, pool));
+  INGOT_TRY(arena.reserve(workspace, scratch, pool));
+  return arena;
 }
 
 }  // namespace ingot

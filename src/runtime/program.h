@@ -68,4 +68,8 @@ class Program {
   int64_t scratch_bytes_ = 0;
 };
 
+// An arena for `variables` that `program` and smaller ones can run over; all variables are zero. Error (usage): the
+// memory that is available does not hold it.
+Result<Arena> make_arena(const VariableLayout& variables, const Program& program, const ThreadPool& pool);
+
 }  // namespace ingot
