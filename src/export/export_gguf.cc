@@ -19,6 +19,7 @@ struct PlannedTensor {
   const SafetensorsModel::Tensor* source = nullptr;  // none: `values` are the tensor
   RowOrder order = RowOrder::same;
   int64_t head_rows = 1;  // with rotary_pairs
+  bool adds_one = false;
   std::vector<float> values = {};
 };
 
@@ -54,11 +55,13 @@ std::vector<PlannedTensor> plan_tensors(const Model& model, const std::vector<co
     plan.push_back({{target.name, stored_type(target, shape, sources[i]->info.dtype, wanted), shape},
                     sources[i],
                     target.order,
-                    model.config().head_dim});
+                    model.config().head_dim,
+                    target.adds_one});
   }
   if (std::vector<float> factors = rotary_factors(model.config()); !factors.empty()) {
     const auto size = static_cast<int64_t>(factors.size());
-    plan.push_back({{"rope_freqs.weight", GgufType::f32, {size}}, nullptr, RowOrder::same, 1, std::move(factors)});
+    plan.push_back(
+        {{"rope_freqs.weight", GgufType::f32, {size}}, nullptr, RowOrder::same, 1, false, std::move(factors)});
   }
   return plan;
 }
@@ -95,14 +98,24 @@ Status write_q8_0(const std::string& name, std::span<const std::byte> numbers, s
   return writer.write(blocks);
 }
 
+// What stands in a tensor's place where the format holds 1 + the weight.
+std::span<const std::byte> plus_one(std::span<const std::byte> numbers, std::vector<float>& sums) {
+  const std::span values(reinterpret_cast<const float*>(numbers.data()), numbers.size() / sizeof(float));
+  sums.assign(values.begin(), values.end());
+  for (float& sum : sums) sum += 1.0f;
+  return std::as_bytes(std::span(sums));
+}
+
 Status write_tensor(const WeightSource& source, const PlannedTensor& tensor, GgufWriter& writer) {
   if (tensor.source == nullptr) return writer.write(std::as_bytes(std::span(tensor.values)));
   const GgufType type = tensor.stored.type;
+  INGOT_CHECK(!tensor.adds_one || type == GgufType::f32, "1 + a tensor that is not f32");
   std::vector<std::byte> blocks;
+  std::vector<float> sums;
   return stream_weight(source, {tensor.source, tensor.order, tensor.head_rows, element_type(type)}, name_of(type),
                        [&](std::span<const std::byte> part) {
-                         if (type != GgufType::q8_0) return writer.write(part);
-                         return write_q8_0(tensor.source->info.name, part, blocks, writer);
+                         if (type == GgufType::q8_0) return write_q8_0(tensor.source->info.name, part, blocks, writer);
+                         return writer.write(tensor.adds_one ? plus_one(part, sums) : part);
                        });
 }
 

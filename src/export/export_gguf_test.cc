@@ -21,10 +21,17 @@ constexpr const char* kGpt2 =
     R"({"model_type": "gpt2", "vocab_size": 260, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 16,
     "n_inner": 96})";
 
+Json changed(Json config, const Json& changes) {
+  config.update(changes);
+  return config;
+}
 Json changed(const char* config, const Json& changes) {
-  Json json = Json::parse(config);
-  json.update(changes);
-  return json;
+  return changed(Json::parse(config), changes);
+}
+Json gemma2_config() {
+  return Json::parse(R"({"model_type": "gemma2", "vocab_size": 272, "hidden_size": 32, "intermediate_size": 40,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 10,
+    "query_pre_attn_scalar": 10, "sliding_window": 24, "attn_logit_softcapping": 40.0, "max_position_embeddings": 64})");
 }
 
 class ExportGguf : public testing::ExportedModel {
@@ -199,6 +206,45 @@ TEST_F(ExportGguf, QwensKeepTheirRows) {
   expect_same(three, "blk.0.attn_k.weight", "model.layers.0.self_attn.k_proj.weight", 32);
   expect_same(three, "blk.0.attn_q_norm.weight", "model.layers.0.self_attn.q_norm.weight", 1);
   expect_same(three, "blk.0.attn_k_norm.weight", "model.layers.0.self_attn.k_norm.weight", 1);
+}
+
+TEST_F(ExportGguf, AGemma2HasItsNormsWithTheOneAddedAndItsCaps) {
+  const Json config = gemma2_config();
+  const GgufFile file = exported(config.dump(), testing::piece_tokenizer(), GgufType::f16);
+  const std::map<std::string, Json> keys{
+      {"general.architecture", "gemma2"},       {"gemma2.context_length", 64},
+      {"gemma2.attention.key_length", 10},      {"gemma2.attention.sliding_window", 24},
+      {"gemma2.attn_logit_softcapping", 40.0f}, {"gemma2.final_logit_softcapping", 30.0f}};
+  for (const auto& [key, value] : keys) EXPECT_EQ(file.keys.at(key), value) << key;
+  EXPECT_EQ(file.order.size(), 2u + 2 * 11u) << "the head is tied";
+  const std::map<std::string, std::string> norms{
+      {"output_norm.weight", "model.norm.weight"},
+      {"blk.0.attn_norm.weight", "model.layers.0.input_layernorm.weight"},
+      {"blk.1.post_attention_norm.weight", "model.layers.1.post_attention_layernorm.weight"},
+      {"blk.0.ffn_norm.weight", "model.layers.0.pre_feedforward_layernorm.weight"},
+      {"blk.1.post_ffw_norm.weight", "model.layers.1.post_feedforward_layernorm.weight"}};
+  for (const auto& [name, parameter] : norms) {
+    EXPECT_EQ(file.tensors.at(name).type, 0u) << name;
+    const std::vector<float> given = f32_of(parameter), stored = file.values(name);
+    ASSERT_EQ(stored.size(), given.size()) << name;
+    for (size_t i = 0; i < given.size(); ++i) ASSERT_EQ(stored[i], given[i] + 1.0f) << name;
+  }
+  const GgufFile whole = exported(config.dump(), testing::piece_tokenizer());
+  expect_same(whole, "blk.1.attn_q.weight", "model.layers.1.self_attn.q_proj.weight", 32);
+  expect_same(whole, "blk.0.ffn_gate.weight", "model.layers.0.mlp.gate_proj.weight", 32);
+  const Json unlimited = changed(config, {{"sliding_window", nullptr}});
+  EXPECT_EQ(exported(unlimited.dump(), testing::piece_tokenizer()).keys.at("gemma2.attention.sliding_window"), 64);
+}
+
+TEST_F(ExportGguf, WhatLlamaCppsGemma2LacksIsRefusedByName) {
+  for (const auto& [changes, part] :
+       std::vector<std::pair<Json, std::string>>{{{{"hidden_activation", "silu"}}, "hidden_activation"},
+                                                 {{{"attention_bias", true}}, "attention_bias"},
+                                                 {{{"tie_word_embeddings", false}}, "tie_word_embeddings"},
+                                                 {{{"attn_logit_softcapping", nullptr}}, "attn_logit_softcapping"},
+                                                 {{{"final_logit_softcapping", nullptr}}, "final_logit_softcapping"},
+                                                 {{{"query_pre_attn_scalar", 8}}, "query_pre_attn_scalar: 8"}})
+    expect_refused(changed(gemma2_config(), changes).dump(), testing::piece_tokenizer(), part);
 }
 
 TEST_F(ExportGguf, AWindowShortensTheContext) {

@@ -9,12 +9,17 @@ namespace {
 struct Architecture {
   std::string_view family, name;
 };
-constexpr std::array<Architecture, 5> kArchitectures{
-    {{"gpt2", "gpt2"}, {"llama", "llama"}, {"mistral", "llama"}, {"qwen2", "qwen2"}, {"qwen3", "qwen3"}}};
+constexpr auto kArchitectures = std::to_array<Architecture>({{"gpt2", "gpt2"},
+                                                             {"llama", "llama"},
+                                                             {"mistral", "llama"},
+                                                             {"qwen2", "qwen2"},
+                                                             {"qwen3", "qwen3"},
+                                                             {"gemma2", "gemma2"}});
 
 struct TensorName {
   std::string_view parameter, tensor;  // of a parameter within its layer, or outside of layers
   RowOrder order = RowOrder::same;
+  bool adds_one = false;
 };
 constexpr auto kGpt2Names = std::to_array<TensorName>({{"wte", "token_embd"},
                                                        {"wpe", "position_embd"},
@@ -41,13 +46,56 @@ constexpr auto kLlamaNames = std::to_array<TensorName>({{"embed_tokens", "token_
                                                         {"mlp.up_proj", "ffn_up"},
                                                         {"mlp.down_proj", "ffn_down"}});
 
+constexpr auto kGemma2Names =
+    std::to_array<TensorName>({{"embed_tokens", "token_embd"},
+                               {"norm", "output_norm", GgufOrder::same, true},
+                               {"input_layernorm", "attn_norm", GgufOrder::same, true},
+                               {"self_attn.q_proj", "attn_q"},
+                               {"self_attn.k_proj", "attn_k"},
+                               {"self_attn.v_proj", "attn_v"},
+                               {"self_attn.o_proj", "attn_output"},
+                               {"post_attention_layernorm", "post_attention_norm", GgufOrder::same, true},
+                               {"pre_feedforward_layernorm", "ffn_norm", GgufOrder::same, true},
+                               {"mlp.gate_proj", "ffn_gate"},
+                               {"mlp.up_proj", "ffn_up"},
+                               {"mlp.down_proj", "ffn_down"},
+                               {"post_feedforward_layernorm", "post_ffw_norm", GgufOrder::same, true}});
+
+std::span<const TensorName> names_of(std::string_view architecture) {
+  if (architecture == "gpt2") return kGpt2Names;
+  if (architecture == "gemma2") return kGemma2Names;
+  return kLlamaNames;
+}
+
 uint32_t count(int64_t value) {
   INGOT_CHECK(value >= 0 && value <= UINT32_MAX, "{} in a key of 32 bits", value);
   return static_cast<uint32_t>(value);
 }
 
+// llama.cpp computes Gemma 2's scale of the scores from the shape: by hidden_size / heads in its 27B, which it knows by
+// the 46 layers, else by head_dim.
+constexpr int64_t kLayersOfGemma27b = 46;
+
+std::string unsupported_gemma2(const ModelConfig& config) {
+  if (config.activation != Activation::gelu_tanh)
+    return "hidden_activation: llama.cpp's gemma2 has gelu_pytorch_tanh alone";
+  if (config.attention_bias) return "attention_bias: llama.cpp's gemma2 has none";
+  if (!config.tie_word_embeddings) return "tie_word_embeddings: llama.cpp's gemma2 has no head of its own";
+  if (config.attention_softcap == 0) return "attn_logit_softcapping: llama.cpp's gemma2 always caps";
+  if (config.final_softcap == 0) return "final_logit_softcapping: llama.cpp's gemma2 always caps";
+  const bool large = config.num_hidden_layers == kLayersOfGemma27b;
+  const int64_t divisor = large ? config.hidden_size / config.num_attention_heads : config.head_dim;
+  if (config.query_pre_attn_scalar != static_cast<double>(divisor))
+    return fmt::format("query_pre_attn_scalar: {}, where llama.cpp's gemma2 has {} for this shape",
+                       config.query_pre_attn_scalar, divisor);
+  if (config.rotary.scaling == RotaryScaling::llama3)
+    return "rope_scaling: llama.cpp's gemma2 has no frequencies of the kind llama3";
+  return {};
+}
+
 // The key of config.json whose value llama.cpp's architecture does not have, and why; empty where all is well.
 std::string unsupported(const ModelConfig& config, std::string_view architecture) {
+  if (architecture == "gemma2") return unsupported_gemma2(config);
   const bool gpt2 = architecture == "gpt2";
   const Activation activation = gpt2 ? Activation::gelu_tanh : Activation::silu;
   if (config.activation != activation)
@@ -71,6 +119,14 @@ void rotary_metadata(const ModelConfig& config, const std::string& prefix, GgufM
   out.emplace_back(prefix + "rope.scaling.factor", static_cast<float>(config.rotary.factor));
 }
 
+// Without a window all positions are within it.
+void gemma2_metadata(const ModelConfig& config, const std::string& prefix, GgufMetadata& out) {
+  const int64_t window = config.sliding_window > 0 ? config.sliding_window : config.max_position_embeddings;
+  out.emplace_back(prefix + "attention.sliding_window", count(window));
+  out.emplace_back(prefix + "attn_logit_softcapping", static_cast<float>(config.attention_softcap));
+  out.emplace_back(prefix + "final_logit_softcapping", static_cast<float>(config.final_softcap));
+}
+
 // "model.layers.7.mlp.up_proj" becomes "mlp.up_proj" and "blk.7.".
 std::pair<std::string_view, std::string> split_layer(std::string_view name) {
   for (const std::string_view root : {"transformer.", "model."})
@@ -91,8 +147,10 @@ Result<std::string> gguf_architecture(const Model& model, const std::string& whe
   const auto* found = std::find_if(kArchitectures.begin(), kArchitectures.end(),
                                    [&](const Architecture& a) { return a.family == config.model_type; });
   if (found == kArchitectures.end())
-    return usage_error("{}: a model of type {} cannot be written as GGUF; gpt2, llama, mistral, qwen2 and qwen3 can",
-                       where, config.model_type);
+    return usage_error(
+        "{}: a model of type {} cannot be written as GGUF; gpt2, llama, mistral, qwen2, "
+        "qwen3 and gemma2 can",
+        where, config.model_type);
   if (const auto keys = model.own_keys(); !keys.empty())
     return usage_error("{}: {} is Ingot's own, llama.cpp's {} has no such model", where, keys.front(), found->name);
   if (const std::string problem = unsupported(config, found->name); !problem.empty())
@@ -117,6 +175,7 @@ GgufMetadata architecture_metadata(const Model& model, const std::string& archit
   out.emplace_back(prefix + (rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon"),
                    static_cast<float>(config.norm_eps));
   if (config.positions == PositionKind::rotary) rotary_metadata(config, prefix, out);
+  if (architecture == "gemma2") gemma2_metadata(config, prefix, out);
   return out;
 }
 
@@ -124,13 +183,12 @@ GgufParameter gguf_parameter(const ParameterSpec& parameter, const std::string& 
   const auto [inside, block] = split_layer(parameter.name);
   const size_t dot = inside.rfind('.');
   const std::string_view module = inside.substr(0, dot), suffix = inside.substr(dot);  // ".weight" or ".bias"
-  const std::span<const TensorName> names =
-      architecture == "gpt2" ? std::span<const TensorName>(kGpt2Names) : std::span<const TensorName>(kLlamaNames);
+  const std::span<const TensorName> names = names_of(architecture);
   const auto found =
       std::find_if(names.begin(), names.end(), [&](const TensorName& name) { return name.parameter == module; });
   INGOT_CHECK(found != names.end(), "the parameter {} has no name in GGUF", parameter.name);
   GgufParameter result{fmt::format("{}{}{}", block, found->tensor, suffix), found->order,
-                       parameter.shape.rank() < 2 || found->tensor == "position_embd"};
+                       parameter.shape.rank() < 2 || found->tensor == "position_embd", found->adds_one};
   // Only llama.cpp's "llama" turns neighbouring rows; a bias that is not turned has no order to change.
   if (result.order == RowOrder::rotary_pairs && architecture != "llama") result.order = RowOrder::same;
   if (result.order == RowOrder::transposed && parameter.shape.rank() < 2) result.order = RowOrder::same;
@@ -149,7 +207,7 @@ std::vector<float> rotary_factors(const ModelConfig& config) {
 }
 
 int64_t gguf_context_length(const ModelConfig& config) {
-  if (config.sliding_window == 0) return config.max_position_embeddings;
+  if (config.sliding_window == 0 || config.model_type == "gemma2") return config.max_position_embeddings;
   return std::min(config.max_position_embeddings, config.sliding_window);
 }
 

@@ -14,7 +14,8 @@ namespace ingot {
 struct GgufParameter {
   std::string name;  // the tensor's
   RowOrder order = RowOrder::same;
-  bool plain = false;  // stays f32 whatever the type of the weights: one-dimensional tensors, learned positions
+  bool plain = false;     // stays f32 whatever the type of the weights: one-dimensional tensors, learned positions
+  bool adds_one = false;  // the tensor holds 1 + the parameter
 };
 
 // "llama" for a mistral, … Error (usage), naming the key: llama.cpp has no such model.
@@ -26,7 +27,8 @@ GgufParameter gguf_parameter(const ParameterSpec& parameter, const std::string& 
 // rope_freqs.weight [head_dim/2]: what llama.cpp divides the rotary frequencies by; empty where they are plain or
 // scaled linearly.
 std::vector<float> rotary_factors(const ModelConfig& config);
-// The tokens that llama.cpp computes as this model does: no more than the window of attention, which its "llama" lacks.
+// The tokens that llama.cpp computes as this model does: no more than the window of attention, which its "llama" lacks
+// and its "gemma2" has.
 int64_t gguf_context_length(const ModelConfig& config);
 
 }  // namespace ingot

@@ -7,6 +7,7 @@
 namespace ingot {
 namespace {
 
+using testing::kGemma2;
 using testing::kGpt2;
 using testing::kLlama;
 using testing::kMistral;
@@ -36,7 +37,7 @@ void expect_close(const std::vector<float>& a, const std::vector<float>& b, cons
 
 TEST(Generator, GreedyTokensAreTheArgmaxOfTheWholeForward) {
   const ThreadPool pool(2);
-  for (const char* json : {kGpt2, kLlama, kMistral}) {
+  for (const char* json : {kGpt2, kLlama, kMistral, kGemma2}) {
     const Model model = model_of(json);
     auto generator = generator_of(model, 40, pool);
     std::vector<int32_t> ids = some_ids(9);
@@ -60,7 +61,7 @@ TEST(Generator, GreedyTokensAreTheArgmaxOfTheWholeForward) {
 // Whole batches of 256, padded ones, and what does not fit the cache with padding.
 TEST(Generator, PiecesOfAnySizeGiveTheLogitsOfTheWholeRow) {
   const ThreadPool pool(2);
-  for (const char* json : {kGpt2, kLlama, kMistral}) {
+  for (const char* json : {kGpt2, kLlama, kMistral, kGemma2}) {
     const Model model = model_of(json);
     const std::vector<int32_t> ids = some_ids(320);
     const auto rows = plain_logits(model, ids, pool);
@@ -262,7 +263,7 @@ TEST(Generator, SaysWhatDoesNotFit) {
 
 TEST(Generator, AStepWritesTheCacheInItsPlaceAndCopiesNoWeights) {
   const ThreadPool pool(1);
-  for (const char* json : {kGpt2, kLlama, kMistral}) {
+  for (const char* json : {kGpt2, kLlama, kMistral, kGemma2}) {
     const Model model = model_of(json);
     auto generator = generator_of(model, 100, pool);
     const Program& step = generator->step_program();

@@ -29,6 +29,12 @@ inline constexpr const char* kMistral =
     "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 1, "sliding_window": 5,
     "max_position_embeddings": 320, "initializer_range": 0.3})";
 
+inline constexpr const char* kGemma2 =
+    R"({"model_type": "gemma2", "vocab_size": 61, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 6, "sliding_window": 5,
+    "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "max_position_embeddings": 320,
+    "initializer_range": 0.3})";
+
 inline Model model_of(const char* json) {
   auto model = Model::from_json(json, "test");
   EXPECT_TRUE(model.ok()) << model.error().message;

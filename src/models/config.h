@@ -34,10 +34,16 @@ struct ModelConfig {
   bool attention_output_bias = true;  // of the o projection
   bool mlp_bias = true;
   bool qk_norm = false;                   // an RMS norm over head_dim on each query and key
+  bool norm_adds_one = false;             // a norm multiplies by 1 + its weight, which starts from 0
   bool tie_word_embeddings = true;        // the head is the embedding table
   int64_t sliding_window = 0;             // a token sees at most so many, itself included; 0: no limit
-  bool scale_attention = true;            // scores are divided by sqrt(head_dim)
+  bool alternate_windows = false;         // in the layers 0, 2, … alone
+  bool scale_attention = true;            // scores are divided by the root of:
+  double query_pre_attn_scalar = 0;       // 0: head_dim
   bool scale_attention_by_layer = false;  // and by the layer's number, counted from 1
+  double embedding_scale = 1;             // of the rows that are looked up, not of a tied head
+  // Scores, and logits, are cap·tanh(x / cap); 0: as they are.
+  double attention_softcap = 0, final_softcap = 0;
 
   double embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;
   double initializer_range = 0.02;  // standard deviation of initial weights
@@ -46,6 +52,7 @@ struct ModelConfig {
 
   // What the scores of layer `layer` (from 0) are multiplied by.
   double attention_scale(int64_t layer) const;
+  int64_t window(int64_t layer) const;  // as sliding_window
 };
 
 }  // namespace ingot

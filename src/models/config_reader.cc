@@ -150,7 +150,9 @@ bool ConfigReader::has(std::string_view key) {
 }
 
 bool ConfigReader::is_null(std::string_view key) {
-  return !has(key) && state_->json.contains(key);
+  if (has(key) || !state_->json.contains(key)) return false;
+  state_->resolved[std::string(key)] = nullptr;
+  return true;
 }
 
 void ConfigReader::fail(std::string_view key, std::string_view problem) {
@@ -203,12 +205,7 @@ Result<std::string> rename_keys(std::string_view text, const std::vector<KeyAlia
 Result<std::string> merge_configs(std::string_view base, std::string_view overrides, const std::string& where) {
   INGOT_ASSIGN(Json json, parse_object(base, where, ErrorKind::usage));
   INGOT_ASSIGN(const Json changes, parse_object(overrides, where, ErrorKind::usage));
-  for (const auto& [key, value] : changes.items()) {
-    if (value.is_null())
-      json.erase(key);
-    else
-      json[key] = value;
-  }
+  for (const auto& [key, value] : changes.items()) json[key] = value;
   return dump(json);
 }
 

@@ -55,8 +55,9 @@ class ConfigReader {
   // A key of which one value alone (as JSON) is honoured: any other is refused.
   void only(std::string_view key, std::string_view accepted);
 
-  bool has(std::string_view key);      // present and not null; makes the key a known one
-  bool is_null(std::string_view key);  // present and null; the same
+  bool has(std::string_view key);  // present and not null; makes the key a known one
+  // Present and null where that is a value of its own, which resolved() then has.
+  bool is_null(std::string_view key);
   // Records an error about `key` unless there is one already.
   void fail(std::string_view key, std::string_view problem);
   // The first error, else that of keys which nobody read.
@@ -84,7 +85,7 @@ struct KeyAlias {
 // The text of a JSON object, checked, with the aliases' keys under their proper names; both at once is an error.
 Result<std::string> rename_keys(std::string_view json, const std::vector<KeyAlias>& aliases, const std::string& where);
 
-// `base` with the keys of `overrides` in place of its own (null removes one); nested objects are replaced as a whole.
+// `base` with the keys of `overrides` in place of its own, null included; nested objects are replaced as a whole.
 Result<std::string> merge_configs(std::string_view base, std::string_view overrides, const std::string& where);
 
 // The model_type of a config.json object or, without one, the first of its architectures; empty where there is neither.

@@ -6,6 +6,7 @@
 #include "nn/mlp.h"
 #include "ops/add.h"
 #include "ops/embedding.h"
+#include "ops/scale.h"
 #include "ops/split.h"
 
 namespace ingot {
@@ -20,7 +21,7 @@ class Parameters {
     add(name + ".weight", {rows, config_.hidden_size}, InitKind::normal, "embedding");
   }
   void norm(const std::string& name, int64_t size) {
-    add(name + ".weight", {size}, InitKind::ones, "norm");
+    add(name + ".weight", {size}, config_.norm_adds_one ? InitKind::zeros : InitKind::ones, "norm");
     if (config_.norm == NormKind::layer_norm) add(name + ".bias", {size}, InitKind::zeros, "norm");
   }
   // `residual`: its output is added to the residual stream, which 2·layers such outputs reach.
@@ -89,6 +90,7 @@ class Decoder {
   ValueId embed() {
     const Builder::Scope scope(builder_, names_.embedding);
     ValueId x = embedding(builder_, weights_(names_.embedding + ".weight"), tokens_.ids);
+    if (config_.embedding_scale != 1) x = scale(builder_, x, config_.embedding_scale);
     if (config_.positions == PositionKind::learned)
       x = add(builder_, x, learned_positions(builder_, weights_(names_.positions + ".weight"), tokens_.positions));
     if (config_.positions == PositionKind::sinusoidal)
@@ -100,14 +102,16 @@ class Decoder {
     const std::string name = fmt::format("{}.{}", names_.layers, layer);
     const Builder::Scope scope(builder_, name);
     const Weights weights = weights_.under(name);
-    const auto residual = [&](const std::string& norm_name, auto&& branch) {
-      if (config_.pre_norm)
-        x = add(builder_, x, branch(normed(x, weights, norm_name)));
-      else
-        x = normed(add(builder_, x, branch(x)), weights, norm_name);
+    const auto residual = [&](const std::string& norm_name, const std::string& post_norm, auto&& branch) {
+      ValueId out = branch(config_.pre_norm ? normed(x, weights, norm_name) : x);
+      if (!post_norm.empty()) out = normed(out, weights, post_norm);
+      x = add(builder_, x, out);
+      if (!config_.pre_norm) x = normed(x, weights, norm_name);
     };
-    residual(names_.attention_norm, [&](ValueId in) { return attention(in, weights.under(names_.attention), layer); });
-    residual(names_.mlp_norm, [&](ValueId in) { return feed_forward(in, weights.under(names_.mlp)); });
+    residual(names_.attention_norm, names_.attention_post_norm,
+             [&](ValueId in) { return attention(in, weights.under(names_.attention), layer); });
+    residual(names_.mlp_norm, names_.mlp_post_norm,
+             [&](ValueId in) { return feed_forward(in, weights.under(names_.mlp)); });
     return x;
   }
 
@@ -122,8 +126,11 @@ class Decoder {
       if (config_.positions == PositionKind::rotary)
         qkv[i] = rotate(builder_, qkv[i], tokens_.positions, config_.rotary);
     }
-    const AttentionSettings settings{config_.attention_scale(layer), config_.sliding_window,
-                                     dropout(config_.attention_dropout), layer};
+    const AttentionSettings settings{.scale = config_.attention_scale(layer),
+                                     .softcap = config_.attention_softcap,
+                                     .window = config_.window(layer),
+                                     .dropout = dropout(config_.attention_dropout),
+                                     .layer = layer};
     const ValueId out = merge_heads(builder_, attend(builder_, qkv[0], qkv[1], qkv[2], tokens_.attention, settings));
     return to_residual(out, weights, names_.attention_output);
   }
@@ -154,7 +161,7 @@ class Decoder {
   }
 
   ValueId normed(ValueId x, const Weights& weights, const std::string& name) {
-    return norm(builder_, x, weights, name, config_.norm, config_.norm_eps);
+    return norm(builder_, x, weights, name, config_.norm, config_.norm_eps, config_.norm_adds_one);
   }
   double dropout(double p) const { return tokens_.dropout ? p : 0.0; }
 
@@ -176,8 +183,10 @@ std::vector<ParameterSpec> decoder_parameters(const ModelConfig& config, const D
     const std::string inside = fmt::format("{}{}.{}.", root, names.layers, layer);
     out.norm(inside + names.attention_norm, config.hidden_size);
     attention_parameters(config, names, inside, out);
+    if (!names.attention_post_norm.empty()) out.norm(inside + names.attention_post_norm, config.hidden_size);
     out.norm(inside + names.mlp_norm, config.hidden_size);
     mlp_parameters(config, names, inside, out);
+    if (!names.mlp_post_norm.empty()) out.norm(inside + names.mlp_post_norm, config.hidden_size);
   }
   if (config.pre_norm) out.norm(root + names.final_norm, config.hidden_size);
   if (!config.tie_word_embeddings)
@@ -190,6 +199,7 @@ ForwardValues build_decoder(Builder& builder, const ModelConfig& config, const D
   ForwardValues values = Decoder(builder, config, names, weights, tokens).build();
   values.head_weight = config.tie_word_embeddings ? weights.under(names.root)(names.embedding + ".weight")
                                                   : weights(names.head + ".weight");
+  values.logit_softcap = config.final_softcap;
   return values;
 }
 

@@ -17,11 +17,13 @@ struct DecoderNames {
   std::string embedding, positions;
   std::string layers;                    // before the layer's number: "h"
   std::string attention_norm, mlp_norm;  // within a layer
-  std::string attention;                 // within a layer
-  std::string qkv;                       // within attention: one projection, or empty:
-  std::string q, k, v;                   // three
-  std::string attention_output;          // within attention
-  std::string mlp, gate, up, down;       // gate, up and down within mlp; gate empty: a plain MLP
+  // Within a layer, of what attention and MLP give before it is added to the residual stream; empty: none.
+  std::string attention_post_norm = {}, mlp_post_norm = {};
+  std::string attention;            // within a layer
+  std::string qkv;                  // within attention: one projection, or empty:
+  std::string q, k, v;              // three
+  std::string attention_output;     // within attention
+  std::string mlp, gate, up, down;  // gate, up and down within mlp; gate empty: a plain MLP
   std::string final_norm;
   std::string head = "lm_head";
   WeightLayout layout = WeightLayout::out_in;  // of all weights but embeddings and head, which are [V,C]

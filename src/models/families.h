@@ -10,6 +10,7 @@ Family llama_family();
 Family mistral_family();
 Family qwen2_family();
 Family qwen3_family();
+Family gemma2_family();
 
 // The keys that Llama's relatives share; `config` holds the family's defaults.
 void read_llama_keys(ConfigReader& in, ModelConfig& config);

@@ -40,6 +40,7 @@ struct ForwardValues {
   ValueId final_norm = kNone;   // [B,T,C], what the head reads
   ValueId head_weight = kNone;  // [V,C] where head_transposed, else [C,V]
   bool head_transposed = true;
+  double logit_softcap = 0;            // of the head's products (nn/softcap.h); 0: they are the logits
   std::vector<ValueId> hidden_states;  // [B,T,C]; 0: the embedding output, k: what block k hands on
 };
 

@@ -72,6 +72,10 @@ Error unknown_family(const std::string& where, const std::string& name) {
                      nearest_name(name, known), fmt::join(known, ", "));
 }
 
+ValueId head_of(Builder& builder, ValueId rows, const ForwardValues& forward) {
+  return head_logits(builder, rows, forward.head_weight, forward.head_transposed, forward.logit_softcap);
+}
+
 // Beyond any machine; what keeps arithmetic on sizes from overflowing.
 constexpr double kMostParameters = 1e13;
 
@@ -194,7 +198,7 @@ Model::Forward Model::build(Builder& builder, const BuildOptions& options) const
 ValueId Model::build_logits(Builder& builder, const Forward& forward) const {
   const Builder::Scope scope(builder, "lm_head");
   const Shape shape = builder.shape(forward.final_norm);
-  const ValueId logits = head_logits(builder, forward.final_norm, forward.head_weight, forward.head_transposed);
+  const ValueId logits = head_of(builder, forward.final_norm, forward);
   return reshape(builder, logits, {shape[0], shape[1], builder.shape(logits)[1]});
 }
 
@@ -204,7 +208,7 @@ ValueId Model::build_loss(Builder& builder, const Forward& forward) const {
   const ValueId scale = builder.input("loss_scale", {DType::f32, {}});
   const auto logits = [&] {
     const Builder::Scope scope(builder, "lm_head");
-    return head_logits(builder, forward.final_norm, forward.head_weight, forward.head_transposed);
+    return head_of(builder, forward.final_norm, forward);
   }();
   const Builder::Scope scope(builder, "loss");
   return token_loss(builder, logits, targets, scale);
@@ -232,7 +236,7 @@ void Model::build_cached(Builder& builder, const CachedBuildOptions& options) co
   } else {
     rows = slice(builder, forward.final_norm, 1, options.tokens - 1, options.tokens);
   }
-  builder.output("logits", head_logits(builder, rows, forward.head_weight, forward.head_transposed));
+  builder.output("logits", head_of(builder, rows, forward));
 }
 
 void initialize(const ParameterSpec& parameter, uint64_t seed, int64_t begin, int64_t end, float* out) {

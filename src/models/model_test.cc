@@ -22,6 +22,11 @@ constexpr const char* kSmallLlama =
     R"({"model_type": "llama", "vocab_size": 29, "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 2,
         "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 4})";
 
+constexpr const char* kSmallGemma2 =
+    R"({"model_type": "gemma2", "vocab_size": 29, "hidden_size": 12, "intermediate_size": 20, "num_hidden_layers": 3,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 5,
+        "sliding_window": 3, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0})";
+
 Model model_of(std::string_view json) {
   auto model = Model::from_json(json, "test", {UnknownKeys::refuse, {}});
   if (!model.ok()) throw std::runtime_error(model.error().message);
@@ -65,9 +70,9 @@ RefTensor logits_of(const Model& model, Tensors sources, int64_t batch, int64_t 
 
 TEST(Presets, HaveTheParametersOfTheirModels) {
   const std::map<std::string_view, int64_t> expected{
-      {"gpt2-124m", 124439808},  {"gpt2-350m", 354823168},    {"gpt2-774m", 774030080},
-      {"gpt2-1.5b", 1557611200}, {"llama2-7b", 6738415616},   {"llama2-13b", 13015864320},
-      {"llama3-8b", 8030261248}, {"llama3.2-1b", 1235814400}, {"llama-15m", 15191712}};
+      {"gpt2-124m", 124439808},  {"gpt2-350m", 354823168},    {"gpt2-774m", 774030080},  {"gpt2-1.5b", 1557611200},
+      {"llama2-7b", 6738415616}, {"llama2-13b", 13015864320}, {"llama3-8b", 8030261248}, {"llama3.2-1b", 1235814400},
+      {"llama-15m", 15191712},   {"gemma2-2.6b", 2614341888}};
   for (const auto& [name, count] : expected) {
     const auto model = Model::preset(name);
     ASSERT_TRUE(model.ok()) << model.error().message;
@@ -121,6 +126,35 @@ TEST(Model, ReadsTheDefaultsOfItsFamily) {
   EXPECT_EQ(model_of(R"({"model_type": "qwen3"})").config().head_dim, 128);
 }
 
+TEST(Model, ReadsGemma2WithItsCapsScalesAndWindows) {
+  const Model model = model_of(R"({"model_type": "gemma2", "hidden_act": "gelu_pytorch_tanh"})");
+  const ModelConfig& config = model.config();
+  EXPECT_EQ(model.parameter_count(), 2614341888) << "Gemma 2 2B";
+  EXPECT_EQ(config.attention_softcap, 50);
+  EXPECT_EQ(config.final_softcap, 30);
+  EXPECT_EQ(config.embedding_scale, 48);
+  EXPECT_EQ(config.attention_scale(7), 1.0 / 16);
+  EXPECT_EQ(config.window(0), 4096);
+  EXPECT_EQ(config.window(1), 0);
+  EXPECT_TRUE(config.tie_word_embeddings);
+  const ModelConfig large = model_of(R"({"model_type": "gemma2", "query_pre_attn_scalar": 144})").config();
+  EXPECT_EQ(large.attention_scale(0), 1.0 / 12);
+  const ModelConfig plain = model_of(R"({"model_type": "gemma2", "attn_logit_softcapping": null,
+                                         "final_logit_softcapping": null, "sliding_window": null})")
+                                .config();
+  EXPECT_EQ(plain.attention_softcap + plain.final_softcap, 0);
+  EXPECT_EQ(plain.window(0), 0);
+}
+
+TEST(Model, ANormThatAddsOneStartsFromZero) {
+  const Model model = model_of(kSmallGemma2);
+  for (const char* name : {"model.norm.weight", "model.layers.2.post_feedforward_layernorm.weight"}) {
+    const auto norm = std::ranges::find(model.parameters(), name, &ParameterSpec::name);
+    ASSERT_NE(norm, model.parameters().end()) << name;
+    EXPECT_EQ(norm->init, InitKind::zeros);
+  }
+}
+
 TEST(Model, TakesHeadDimAsItsOwnKey) {
   const Model model = model_of(R"({"model_type": "qwen3", "hidden_size": 2560, "num_attention_heads": 32,
                                    "num_key_value_heads": 8, "head_dim": 128, "num_hidden_layers": 1})");
@@ -153,6 +187,14 @@ TEST(Model, RefusesWhatItDoesNotHonour) {
       {R"({"model_type": "gpt2", "hidden_size": 12, "n_embd": 12})", ErrorKind::usage, "hidden_size and n_embd"},
       {R"({"model_type": "gpt2", "resid_pdrop": 1.0})", ErrorKind::input, "resid_pdrop"},
       {R"({"model_type": "qwen2", "use_sliding_window": true})", ErrorKind::usage, "use_sliding_window"},
+      {R"({"model_type": "gemma2", "hidden_activation": "mi\"sh"})", ErrorKind::usage, "hidden_activation"},
+      {R"({"model_type": "gemma2", "hidden_act": "silu"})", ErrorKind::usage, "hidden_activation, which counts"},
+      {R"({"model_type": "gemma2", "num_hidden_layers": 2, "layer_types": ["full_attention", "full_attention"]})",
+       ErrorKind::usage, "layer_types"},
+      {R"({"model_type": "gemma2", "use_bidirectional_attention": true})", ErrorKind::usage,
+       "use_bidirectional_attention"},
+      {R"({"model_type": "gemma2", "attn_logit_softcapping": 0})", ErrorKind::input, "attn_logit_softcapping"},
+      {R"({"model_type": "gemma2", "query_pre_attn_scalar": -1})", ErrorKind::input, "query_pre_attn_scalar"},
       {R"({"model_type": "llama", "vocab_size": 2000000000, "hidden_size": 2000000, "num_attention_heads": 2})",
        ErrorKind::usage, "at most"}};
   for (const auto& [json, kind, expected] : cases) {
@@ -178,6 +220,9 @@ TEST(Model, TheResolvedConfigurationReadsBackToTheSameModel) {
                            R"({"model_type": "llama", "rope_scaling": {"type": "llama3", "factor": 8,
                                "original_max_position_embeddings": 64}, "bos_token_id": 1})",
                            R"({"model_type": "llama", "rope_parameters": {"rope_type": "default", "rope_theta": 7.5}})",
+                           R"({"model_type": "mistral", "sliding_window": null})", kSmallGemma2,
+                           R"({"model_type": "gemma2", "num_hidden_layers": 2, "attn_logit_softcapping": null,
+                               "hidden_act": "gelu_pytorch_tanh", "layer_types": ["sliding_attention", "full_attention"], "sliding_window": null})",
                            R"({"model_type": "gpt2", "norm_type": "rms_norm", "do_layer_norm_before": false})"}) {
     const Model model = model_of(json);
     const Model again = model_of(model.to_config_json());
@@ -194,6 +239,9 @@ TEST(Model, OverridesChangeWhatWasGivenNotWhatFollowedFromIt) {
   ASSERT_TRUE(wider.ok()) << wider.error().message;
   EXPECT_EQ(wider->config().intermediate_size, 96);
   EXPECT_EQ(wider->config().vocab_size, 29);
+  const auto unlimited = model_of(R"({"model_type": "mistral"})").with_overrides(R"({"sliding_window": null})", "test");
+  ASSERT_TRUE(unlimited.ok());
+  EXPECT_EQ(unlimited->config().sliding_window, 0) << "null is a value where the family says so";
   const auto other = model.with_overrides(R"({"model_type": "llama", "vocab_size": 7})", "model.config");
   ASSERT_TRUE(other.ok());
   EXPECT_EQ(other->config().hidden_size, 4096);
@@ -260,7 +308,7 @@ TEST(Graphs, UseEveryParameterAndNoDropoutStreamTwice) {
   for (const char* json :
        {R"({"model_type": "gpt2", "vocab_size": 29, "n_positions": 16, "n_embd": 12, "n_layer": 2, "n_head": 3,
             "embd_pdrop": 0.1, "attn_pdrop": 0.1, "resid_pdrop": 0.1})",
-        kSmallLlama}) {
+        kSmallLlama, kSmallGemma2}) {
     const Model model = model_of(json);
     Graph graph;
     Builder builder(graph);
@@ -291,7 +339,7 @@ TEST(Graphs, NothingThatCountsGivesLossZero) {
 
 // Prompts of 4 and 3 tokens (the second one padded), then one token at a time: the logits of the whole row.
 TEST(Graphs, GenerationWithACacheGivesTheLogitsOfTheWholeRow) {
-  for (const char* json : {kSmallGpt2, kSmallLlama,
+  for (const char* json : {kSmallGpt2, kSmallLlama, kSmallGemma2,
                            R"({"model_type": "mistral", "vocab_size": 29, "hidden_size": 12, "intermediate_size": 20,
             "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "sliding_window": 3})"}) {
     const Model model = model_of(json);

@@ -64,6 +64,7 @@ std::span<const Preset> list_presets() {
        R"({"model_type": "llama", "vocab_size": 128256, "intermediate_size": 14336, "num_key_value_heads": 8,
            "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 500000})",
        "Llama 3 8B"},
+      {"gemma2-2.6b", R"({"model_type": "gemma2"})", "Gemma 2 2B"},
   });
   return kPresets;
 }

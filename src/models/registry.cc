@@ -12,7 +12,8 @@ struct Registry {
   std::vector<std::shared_ptr<const Family>> families;
 
   Registry() {
-    for (Family family : {gpt2_family(), llama_family(), mistral_family(), qwen2_family(), qwen3_family()})
+    for (Family family :
+         {gpt2_family(), llama_family(), mistral_family(), qwen2_family(), qwen3_family(), gemma2_family()})
       families.push_back(std::make_shared<const Family>(std::move(family)));
   }
   // By name or architecture.

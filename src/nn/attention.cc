@@ -1,6 +1,7 @@
 #include "nn/attention.h"
 
 #include "nn/dropout.h"
+#include "nn/softcap.h"
 #include "ops/cache_write.h"
 #include "ops/cached_attention.h"
 #include "ops/mask_scores.h"
@@ -20,7 +21,8 @@ ValueId attend_row(Builder& builder, ValueId q, ValueId k, ValueId v, ValueId fi
   q = transpose(builder, q, {0, 2, 1, 3});  // [B,H,T,D]
   k = repeat_interleave(builder, transpose(builder, k, {0, 2, 1, 3}), 1, group);
   v = repeat_interleave(builder, transpose(builder, v, {0, 2, 1, 3}), 1, group);
-  const ValueId scores = scale(builder, matmul(builder, q, k, {false, true}), settings.scale);  // [B,H,T,T]
+  ValueId scores = scale(builder, matmul(builder, q, k, {false, true}), settings.scale);  // [B,H,T,T]
+  scores = softcap(builder, scores, settings.softcap);
   MaskScoresAttributes mask;
   mask.window = settings.window;
   ValueId probabilities = softmax(builder, mask_scores(builder, scores, first_visible, mask));
@@ -60,7 +62,7 @@ ValueId attend(Builder& builder, ValueId q, ValueId k, ValueId v, const Attentio
   if (context.start == kNone) return attend_row(builder, q, k, v, context.first_visible, settings);
   const ValueId keys = extended_cache(builder, fmt::format("cache.k.{}", settings.layer), k, context);
   const ValueId values = extended_cache(builder, fmt::format("cache.v.{}", settings.layer), v, context);
-  return cached_attention(builder, q, keys, values, context.start, {settings.scale, settings.window});
+  return cached_attention(builder, q, keys, values, context.start, {settings.scale, settings.window, settings.softcap});
 }
 
 }  // namespace ingot

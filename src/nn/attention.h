@@ -18,6 +18,7 @@ struct AttentionContext {
 
 struct AttentionSettings {
   double scale = 1;    // of the scores
+  double softcap = 0;  // of the scaled scores (nn/softcap.h); 0: none
   int64_t window = 0;  // a token sees at most so many, itself included; 0: no limit
   double dropout = 0;  // of the weights, in training
   int64_t layer = 0;   // names the caches: "cache.k.LAYER", "cache.v.LAYER"

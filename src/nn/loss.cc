@@ -1,14 +1,16 @@
 #include "nn/loss.h"
 
+#include "nn/softcap.h"
 #include "ops/cross_entropy.h"
 #include "ops/matmul.h"
 #include "ops/reshape.h"
 
 namespace ingot {
 
-ValueId head_logits(Builder& builder, ValueId x, ValueId weight, bool transposed) {
+ValueId head_logits(Builder& builder, ValueId x, ValueId weight, bool transposed, double cap) {
   const Shape shape = builder.shape(x);
-  return matmul(builder, reshape(builder, x, {shape[0] * shape[1], shape[2]}), weight, {false, transposed});
+  const ValueId rows = reshape(builder, x, {shape[0] * shape[1], shape[2]});
+  return softcap(builder, matmul(builder, rows, weight, {false, transposed}), cap);
 }
 
 ValueId token_loss(Builder& builder, ValueId logits, ValueId targets, ValueId scale) {

@@ -9,6 +9,7 @@
 #include "nn/mlp.h"
 #include "nn/norm.h"
 #include "nn/positions.h"
+#include "nn/softcap.h"
 #include "ops/interpret.h"
 
 namespace ingot {
@@ -107,6 +108,29 @@ TEST(Attend, GroupedHeadsShareKeysAndTheMaskIsCausal) {
     }
   for (size_t t : {size_t{0}, size_t{2}})  // the third token begins a document
     for (size_t i = 0; i < 2; ++i) EXPECT_DOUBLE_EQ(y.data[t * 8 + i], values.data[t * 4 + i]);
+}
+
+TEST(Norm, MayMultiplyByOneMoreThanItsWeight) {
+  Graph graph;
+  Builder builder(graph);
+  const ValueId x = builder.input("x", {DType::f32, {1, 2}});
+  builder.parameter("n.weight", {DType::f32, {2}});
+  builder.output("y", norm(builder, x, Weights(graph), "n", NormKind::rms_norm, 0, true));
+  const auto y = interpret_results(graph, {{"x", {{1, 2}, {1, 7}}}, {"n.weight", {{2}, {0, 0.5}}}}).at("y").data;
+  EXPECT_DOUBLE_EQ(y[0], 1.0 / 5);
+  EXPECT_DOUBLE_EQ(y[1], 7.0 / 5 * 1.5);
+}
+
+TEST(Softcap, KeepsSmallNumbersAndBoundsLargeOnes) {
+  Graph graph;
+  Builder builder(graph);
+  const ValueId x = builder.input("x", {DType::f32, {3}});
+  EXPECT_EQ(softcap(builder, x, 0), x);
+  builder.output("y", softcap(builder, x, 30));
+  const auto y = interpret_results(graph, {{"x", {{3}, {0.01, -25, 1e4}}}}).at("y").data;
+  EXPECT_NEAR(y[0], 0.01, 1e-8);
+  EXPECT_DOUBLE_EQ(y[1], 30 * std::tanh(-25.0 / 30));
+  EXPECT_DOUBLE_EQ(y[2], 30);
 }
 
 TEST(GatedMlp, MultipliesTheActivatedGateByUp) {

@@ -18,18 +18,20 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (!(inputs[3] == Type{DType::i32, {q[0]}}))
     return failed_error("start {}, expected i32[{}]", inputs[3].to_string(), q[0]);
   if (attributes.as<CachedAttentionAttributes>().window < 0) return failed_error("a negative window");
+  if (attributes.as<CachedAttentionAttributes>().softcap < 0) return failed_error("a negative softcap");
   return std::vector<Type>{inputs[0]};
 }
 
 // One query's row: q and out are [D], k and v the [S,D] of its head; sees the positions first to last.
 void attend(const double* q, const double* k, const double* v, double* out, int64_t dim, int64_t first, int64_t last,
-            double scale) {
+            double scale, double softcap) {
   std::vector<double> scores;
   double largest = -std::numeric_limits<double>::infinity(), total = 0;
   for (int64_t s = first; s <= last; ++s) {
     double dot = 0;
     for (int64_t d = 0; d < dim; ++d) dot += q[d] * k[s * dim + d];
-    scores.push_back(scale * dot);
+    const double score = scale * dot;
+    scores.push_back(softcap > 0 ? softcap * std::tanh(score / softcap) : score);
     largest = std::max(largest, scores.back());
   }
   for (double& score : scores) total += score = std::exp(score - largest);
@@ -48,7 +50,7 @@ void evaluate(const EvalContext& context) {
         const int64_t row = ((b * q[1] + t) * q[2] + h) * q[3], head = (b * k[1] + h / (q[2] / k[1])) * k[2] * k[3];
         attend(context.inputs[0]->data.data() + row, context.inputs[1]->data.data() + head,
                context.inputs[2]->data.data() + head, context.outputs[0].data.data() + row, q[3], first,
-               std::min(position, k[2] - 1), a.scale);
+               std::min(position, k[2] - 1), a.scale, a.softcap);
       }
 }
 
@@ -59,7 +61,8 @@ std::vector<OpExample> examples() {
                      {{}, {}, {}, std::move(start)}};
   };
   return {example({2, 1, 4, 3}, {2, 2, 7, 3}, {4, 0}, {0.5, 0}), example({1, 3, 2, 5}, {1, 2, 6, 5}, {2}, {0.4, 2}),
-          example({2, 2, 2, 3}, {2, 1, 5, 3}, {1, 3}, {1.0, 0})};
+          example({2, 2, 2, 3}, {2, 1, 5, 3}, {1, 3}, {1.0, 0}),
+          example({1, 3, 2, 5}, {1, 2, 6, 5}, {2}, {2.0, 3, 0.7})};
 }
 
 }  // namespace

@@ -11,8 +11,10 @@ namespace ingot {
 struct CachedAttentionAttributes {
   double scale = 1.0;
   int64_t window = 0;  // 0: no limit
-  static constexpr auto fields = std::tuple(field("scale", &CachedAttentionAttributes::scale),
-                                            field("window", &CachedAttentionAttributes::window));
+  double softcap = 0;  // scaled scores are softcap·tanh(score / softcap); 0: as they are
+  static constexpr auto fields =
+      std::tuple(field("scale", &CachedAttentionAttributes::scale), field("window", &CachedAttentionAttributes::window),
+                 field("softcap", &CachedAttentionAttributes::softcap));
   bool operator==(const CachedAttentionAttributes&) const = default;
 };
 

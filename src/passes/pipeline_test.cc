@@ -150,6 +150,25 @@ std::vector<ModelCase> cases() {
       {"qwen3", R"({"model_type":"qwen3","vocab_size":11,"hidden_size":8,"intermediate_size":12,"num_hidden_layers":1,
                     "num_attention_heads":2,"num_key_value_heads":1,"head_dim":6})",
        without_linear(gated(1, 0, 0))},
+      {"gemma2",
+       R"({"model_type":"gemma2","vocab_size":11,"hidden_size":8,"intermediate_size":12,"num_hidden_layers":2,
+                     "num_attention_heads":2,"num_key_value_heads":1,"head_dim":6,"sliding_window":3,
+                     "attn_logit_softcapping":2.0,"final_logit_softcapping":3.0})",
+       {{"attention", 0},  // soft caps have no fused form
+        {"linear_cross_entropy", 0},
+        {"cluster", 5},
+        {"embedding_grad", 1},
+        {"glu", 2},
+        {"linear", 1},
+        {"matmul_add", 8},
+        {"residual_rms_norm", 4},
+        {"rms_norm_grad", 4},
+        {"shared_input", 4}}},
+      {"gemma2_uncapped",
+       R"({"model_type":"gemma2","vocab_size":11,"hidden_size":8,"intermediate_size":12,"num_hidden_layers":2,
+           "num_attention_heads":2,"num_key_value_heads":1,"head_dim":6,"sliding_window":3,
+           "attn_logit_softcapping":null,"final_logit_softcapping":null})",
+       without_linear(gated(2, 2, 0))},
   };
 }
 

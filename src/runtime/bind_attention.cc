@@ -123,6 +123,7 @@ KernelResult bind_cached_attention(const NodeView& node) {
       .batch = q[0], .tokens = q[1], .heads = q[2], .kv_heads = cache[1], .head_dim = q[3], .capacity = cache[2]};
   shape.scale = static_cast<float>(a.scale);
   shape.window = a.window;
+  shape.softcap = static_cast<float>(a.softcap);
   INGOT_ASSIGN(auto attention, kernels::CachedAttention::create(shape, node.threads));
   const auto scratch = static_cast<int64_t>(attention->scratch_bytes());
   return make_kernel(

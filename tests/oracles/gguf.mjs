@@ -122,6 +122,8 @@ const ARCHITECTURES = {
   mistral: {...LLAMA, model_type: 'mistral', sliding_window: 200, tie_word_embeddings: true},
   qwen2: {...LLAMA, model_type: 'qwen2'},
   qwen3: {...LLAMA, model_type: 'qwen3', head_dim: 32},
+  gemma2: {...LLAMA, model_type: 'gemma2', num_hidden_layers: 3, head_dim: 24, query_pre_attn_scalar: 24, sliding_window: 16,
+           attn_logit_softcapping: 5.0, final_logit_softcapping: 4.0},
 };
 
 const stories = path.join(root, '..', 'shared', 'data', 'stories260k');

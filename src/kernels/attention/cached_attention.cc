@@ -28,6 +28,7 @@ Status check(const CachedAttentionShape& s) {
         s.capacity, s.batch, s.tokens, s.heads, s.kv_heads, s.head_dim);
   if (s.heads % s.kv_heads != 0)
     return usage_error("{} attention heads are not a multiple of {} key/value heads", s.heads, s.kv_heads);
+  if (!(s.softcap >= 0)) return usage_error("an attention softcap of {}", s.softcap);
   if (s.window < 0) return usage_error("an attention window of {} tokens", s.window);
   if (s.q_row_stride < s.heads * s.head_dim || s.out_row_stride < s.heads * s.head_dim)
     return usage_error("row strides {} and {} of attention's q and out are less than the rows' width", s.q_row_stride,
@@ -76,7 +77,7 @@ void CachedAttention::run(int64_t index, const float* q, const float* k_cache, c
     }
   }
   const int64_t cache = index * s.capacity * s.head_dim;
-  run_decode({rows.data(), count, s.head_dim, s.scale, k_cache + cache, v_cache + cache}, floats);
+  run_decode({rows.data(), count, s.head_dim, s.scale, s.softcap, k_cache + cache, v_cache + cache}, floats);
 }
 
 void CachedAttention::run_tile(int64_t index, const float* q, const float* k_cache, const float* v_cache,
@@ -93,6 +94,7 @@ void CachedAttention::run_tile(int64_t index, const float* q, const float* k_cac
   tile.sight = sight_of(position + begin, position + end, s.window, nullptr);
   tile.dim = s.head_dim;
   tile.scale = s.scale;
+  tile.softcap = s.softcap;
   tile.q = q + token * s.q_row_stride + head * s.head_dim;
   tile.q_stride = s.q_row_stride;
   tile.k = k_cache + cache;

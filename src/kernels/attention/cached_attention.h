@@ -17,7 +17,8 @@ struct CachedAttentionShape {
   int64_t q_row_stride = 0,
           out_row_stride = 0;  // floats between tokens of q and out [batch,tokens,heads,head_dim]; 0: dense
   float scale = 1.0f;
-  int64_t window = 0;  // 0: no limit
+  int64_t window = 0;    // 0: no limit
+  float softcap = 0.0f;  // scaled scores are softcap·tanh(score / softcap); 0: as they are
 
   bool operator==(const CachedAttentionShape&) const = default;
 };

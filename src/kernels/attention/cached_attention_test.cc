@@ -67,7 +67,8 @@ std::vector<double> reference(const Cached& c) {
         for (int64_t j = first; j <= last; ++j) {
           double score = 0;
           for (int64_t i = 0; i < s.head_dim; ++i) score += double{q[i]} * c.k[cache + j * s.head_dim + i];
-          weights.push_back(score * double{s.scale});
+          score *= double{s.scale};
+          weights.push_back(s.softcap > 0 ? s.softcap * std::tanh(score / double{s.softcap}) : score);
           highest = std::max(highest, weights.back());
         }
         for (double& weight : weights) total += weight = std::exp(weight - highest);
@@ -87,6 +88,19 @@ TEST(CachedAttention, AgreesWithTheReferenceOnEveryInstructionSet) {
     const Cached c = problem(tokens, 4, 2, dim, window, {0, 17, 280});
     const std::vector<double> expected = reference(c);
     testing::on_each_instruction_set([&] { testing::expect_close(compute(c, 1), expected, 4e-6); });
+  }
+}
+
+TEST(CachedAttention, CapsItsScoresSoftly) {
+  for (const int64_t tokens : {1, 3, 140}) {  // row by row, and by tiles
+    Cached c = problem(tokens, 4, 2, 32, 50, {0, 17, 280});
+    const std::vector<double> uncapped = reference(c);
+    c.shape.softcap = 0.6f;
+    const std::vector<double> expected = reference(c);
+    EXPECT_NE(expected, uncapped);
+    testing::on_each_instruction_set([&] { testing::expect_close(compute(c, 1), expected, 4e-6); });
+    c.shape.softcap = -1;
+    EXPECT_FALSE(CachedAttention::create(c.shape, 1).ok());
   }
 }
 

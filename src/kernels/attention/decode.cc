@@ -22,6 +22,13 @@ HWY_INLINE void dot_keys(int64_t keys, int64_t dim, const float* q, float scale,
   }
 }
 
+// softcap * tanh(score / softcap) in place.
+HWY_INLINE void cap_scores(int64_t keys, float softcap, float* scores) {
+  for_vectors(keys, [&](int64_t j, auto at) {
+    at.store(hn::Mul(vector_tanh(hn::Div(at.load(scores + j), set(softcap))), set(softcap)), scores + j);
+  });
+}
+
 // sum[c] = sum[c] * factor + weights . v[:, c], four vectors of columns at a time.
 HWY_INLINE void add_values(int64_t keys, int64_t dim, const float* weights, const float* v, float factor, float* sum) {
   const int64_t step = lanes();
@@ -76,6 +83,7 @@ void decode_tile(const DecodeTile& tile, float* scratch) {
       const int64_t keys = std::min(block + kDecodeBlock, tile.rows[r].last + 1) - from;
       if (keys <= 0) continue;
       dot_keys(keys, dim, tile.rows[r].q, tile.scale, tile.k + from * dim, scores);
+      if (tile.softcap > 0) cap_scores(keys, tile.softcap, scores);
       float highest = maximum[r];
       for (int64_t j = 0; j < keys; ++j) highest = scores[j] > highest ? scores[j] : highest;
       const float factor = hn::GetLane(vector_exp(set(maximum[r] - highest)));

@@ -19,7 +19,7 @@ struct DecodeRow {
 struct DecodeTile {
   const DecodeRow* rows = nullptr;
   int64_t count = 0, dim = 0;
-  float scale = 1.0f;
+  float scale = 1.0f, softcap = 0.0f;  // softcap 0: none
   const float *k = nullptr, *v = nullptr;
 };
 
