@@ -48,18 +48,18 @@ constexpr auto kLlamaNames = std::to_array<TensorName>({{"embed_tokens", "token_
 
 constexpr auto kGemma2Names =
     std::to_array<TensorName>({{"embed_tokens", "token_embd"},
-                               {"norm", "output_norm", GgufOrder::same, true},
-                               {"input_layernorm", "attn_norm", GgufOrder::same, true},
+                               {"norm", "output_norm", RowOrder::same, true},
+                               {"input_layernorm", "attn_norm", RowOrder::same, true},
                                {"self_attn.q_proj", "attn_q"},
                                {"self_attn.k_proj", "attn_k"},
                                {"self_attn.v_proj", "attn_v"},
                                {"self_attn.o_proj", "attn_output"},
-                               {"post_attention_layernorm", "post_attention_norm", GgufOrder::same, true},
-                               {"pre_feedforward_layernorm", "ffn_norm", GgufOrder::same, true},
+                               {"post_attention_layernorm", "post_attention_norm", RowOrder::same, true},
+                               {"pre_feedforward_layernorm", "ffn_norm", RowOrder::same, true},
                                {"mlp.gate_proj", "ffn_gate"},
                                {"mlp.up_proj", "ffn_up"},
                                {"mlp.down_proj", "ffn_down"},
-                               {"post_feedforward_layernorm", "post_ffw_norm", GgufOrder::same, true}});
+                               {"post_feedforward_layernorm", "post_ffw_norm", RowOrder::same, true}});
 
 std::span<const TensorName> names_of(std::string_view architecture) {
   if (architecture == "gpt2") return kGpt2Names;

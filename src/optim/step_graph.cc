@@ -6,6 +6,7 @@
 #include "base/glob.h"
 #include "ops/add.h"
 #include "ops/constant.h"
+#include "optim/output_gradients.h"
 
 namespace ingot {
 namespace {
@@ -32,6 +33,13 @@ ValueId build_forward(const Model& model, const StepGraphOptions& options, bool 
   builder.output("final_norm", forward.final_norm);
   builder.output("logits", model.build_logits(builder, forward));
   return loss;
+}
+
+std::vector<std::pair<std::string, ValueId>> hidden_states_of(const Graph& graph) {
+  std::vector<std::pair<std::string, ValueId>> states;
+  for (const Output& output : graph.outputs)
+    if (output.name.starts_with("hidden_states.")) states.emplace_back(output.name, output.value);
+  return states;
 }
 
 void store_gradients(Graph& graph, ValueId loss, const StepGraphOptions& options) {
@@ -67,6 +75,7 @@ Result<Graph> micro_step_graph(const Model& model, const StepGraphOptions& optio
   build_forward(model, options, options.dropout, graph);
   if (trace) trace("build", graph);
   INGOT_TRY(run(graph, forward_passes(), options.fuse, context, trace));
+  if (options.keep_state_gradients) output_gradients(graph, graph.find_output("loss"), hidden_states_of(graph));
   store_gradients(graph, graph.find_output("loss"), options);
   if (trace) trace("differentiate", graph);
   INGOT_TRY(run(graph, backward_passes(), options.fuse, context, trace));

@@ -20,7 +20,8 @@ struct StepGraphOptions {
   bool dropout = true;
   bool accumulate = false;          // gradients are added to what their variables hold
   std::vector<std::string> freeze;  // patterns of parameters without a gradient
-  bool keep_activations = false;    // logits and hidden states are outputs too, under the names of a reference file
+  // Outputs too, under the names of a reference file: logits and hidden states; the loss's gradients by hidden states.
+  bool keep_activations = false, keep_state_gradients = false;
 };
 
 // Called after each pass with its name and the graph as it is then.
@@ -35,6 +36,16 @@ Result<Graph> micro_step_graph(const Model& model, const StepGraphOptions& optio
 // The same inputs and output without gradients.
 Result<Graph> evaluation_graph(const Model& model, const StepGraphOptions& options, PassContext& context,
                                const PassTrace& trace = {});
+
+// One block alone, cut out of the model's own forward graph: inputs "hidden" f32 [rows,tokens,C] (what the block takes
+// in), "hidden_grad" (the loss's gradient by what it hands on), and those of Model::build that it reads; outputs
+// "hidden_states.(layer+1)", gradient_name(NAME) of each of its parameters, and the gradient by "hidden",
+// gradient_name("hidden_states.layer"). The sources are those that the block needs.
+Result<Graph> block_graph(const Model& model, int64_t layer, const StepGraphOptions& options, PassContext& context);
+
+// What comes after the blocks before `layer` (num_hidden_layers: after all): inputs "hidden" and those of a micro-step;
+// outputs "final_norm", "loss", and the gradient by "hidden", gradient_name("hidden_states.layer").
+Result<Graph> tail_graph(const Model& model, int64_t layer, const StepGraphOptions& options, PassContext& context);
 
 // The model's parameters that are trained, in the model's order. Error (usage): a pattern that matches nothing, or
 // nothing left to train.

@@ -89,7 +89,7 @@ Status for_each_weight(const fs::path& path, const Model& model,
 
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {
   return for_each_weight(path, model, [&](const std::string& name, const ConstTensorView& tensor) {
-    convert_to_f32(tensor, arena.variable(name).span<float>());
+    if (arena.variables().find(name) != nullptr) convert_to_f32(tensor, arena.variable(name).span<float>());
     return Status();
   });
 }

@@ -118,6 +118,7 @@ Result<Graph> TrainingPrograms::graph_of(Kind kind, int64_t rows, int64_t tokens
   options.accumulate = kind == Kind::accumulating_micro_step;
   options.freeze = settings_.freeze;
   options.keep_activations = settings_.keep_activations;
+  options.keep_state_gradients = settings_.keep_state_gradients;
   const auto start = std::chrono::steady_clock::now();
   auto graph = kind == Kind::evaluation ? evaluation_graph(model_, options, context_)
                                         : micro_step_graph(model_, options, context_);

@@ -21,7 +21,7 @@ struct ProgramSettings {
   bool fuse = true;  // false: the plain ops one by one (training.mode eager)
   std::vector<std::string> disabled_passes, no_fuse, freeze;
   bool dropout = true;
-  bool keep_activations = false;
+  bool keep_activations = false, keep_state_gradients = false;  // as StepGraphOptions has them
   AdamwConfig adamw;
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;

@@ -1,7 +1,8 @@
 #include "train/verify.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "base/log.h"
@@ -9,106 +10,11 @@
 #include "train/model_directory.h"
 #include "train/programs.h"
 #include "train/verify_causes.h"
+#include "train/verify_compare.h"
+#include "train/verify_layer.h"
 
 namespace ingot {
 namespace {
-
-double largest_of(std::span<const float> values) {
-  double largest = 0;
-  for (float x : values)
-    if (std::isfinite(x)) largest = std::max(largest, std::abs(static_cast<double>(x)));
-  return largest;
-}
-
-double limit_of(ReferenceStage stage, double tolerance, double largest) {
-  switch (stage) {
-    case ReferenceStage::activation:
-    case ReferenceStage::step_norms:
-      return tolerance * std::max(1.0, largest);
-    case ReferenceStage::gradient:
-      return tolerance * largest;
-    case ReferenceStage::loss:
-    case ReferenceStage::step_losses:
-    case ReferenceStage::parameter_after:
-      return tolerance;
-  }
-  return 0;
-}
-
-// NaN where one alone is not finite.
-double difference(float expected, float found) {
-  if (expected == found || (std::isnan(expected) && std::isnan(found))) return 0;
-  const double delta = std::abs(static_cast<double>(expected) - static_cast<double>(found));
-  return std::isfinite(delta) ? delta : std::numeric_limits<double>::quiet_NaN();
-}
-
-// Entries of a parameter that rounding errors move, in rising order, and by how much they may differ.
-struct Undetermined {
-  std::vector<size_t> entries;
-  double limit = 0;
-};
-
-// A key projection's bias without rotary positions has such a gradient: it shifts all scores of a query alike, so the
-// true gradient is zero. What both sides have is below a few units in the last place of the tensor's largest entry, and
-// they do not agree on it as they do on small gradients that are none the less real.
-std::vector<size_t> rounding_errors(std::span<const float> expected, std::span<const float> found) {
-  constexpr double kUnits = 0x1p-21, kAgreement = 1e-3;
-  const double noise = kUnits * largest_of(expected);
-  std::vector<size_t> entries;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double larger = std::max(std::abs(expected[i]), std::abs(found[i]));
-    if (larger <= noise && difference(expected[i], found[i]) > kAgreement * larger) entries.push_back(i);
-  }
-  return entries;
-}
-
-TensorComparison compare(const ReferenceTensor& tensor, std::span<const float> expected, std::span<const float> found,
-                         double tolerance, const Undetermined& undetermined = {}) {
-  INGOT_CHECK(expected.size() == found.size(), "{}: {} elements against {}", tensor.name, expected.size(),
-              found.size());
-  TensorComparison c;
-  c.name = tensor.name;
-  c.shape = tensor.shape;
-  const double largest = largest_of(expected);
-  c.limit = limit_of(tensor.stage, tolerance, largest);
-  auto free = undetermined.entries.begin();
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const double delta = difference(expected[i], found[i]);
-    const bool is_free = free != undetermined.entries.end() && *free == i;
-    if (is_free) ++free;
-    if (is_free && delta <= undetermined.limit) {
-      ++c.undetermined;
-      continue;
-    }
-    if (delta <= c.max_abs && i > 0) continue;
-    c.max_abs = delta;
-    c.worst = static_cast<int64_t>(i);
-    if (std::isnan(delta)) break;
-  }
-  if (!expected.empty()) {
-    c.expected = expected[static_cast<size_t>(c.worst)];
-    c.found = found[static_cast<size_t>(c.worst)];
-  }
-  c.max_rel = largest > 0 ? c.max_abs / largest : c.max_abs;
-  c.ok = c.max_abs <= c.limit;
-  return c;
-}
-
-// The least position at which a row of an activation [B,T,…] is beyond the limit.
-int64_t first_position(std::span<const float> expected, std::span<const float> found, double limit,
-                       const Batch& batch) {
-  const size_t rows = batch.positions.size(), width = expected.size() / rows;
-  int64_t first = kNone;
-  for (size_t row = 0; row < rows; ++row) {
-    if (first != kNone && batch.positions[row] >= first) continue;
-    for (size_t i = row * width; i < (row + 1) * width; ++i)
-      if (!(difference(expected[i], found[i]) <= limit)) {
-        first = batch.positions[row];
-        break;
-      }
-  }
-  return first;
-}
 
 class Verifier {
  public:
@@ -116,13 +22,14 @@ class Verifier {
            const ThreadPool& pool)
       : model_(model), weights_(weights), reference_(reference), options_(options), pool_(pool) {
     for (const ReferenceTensor& tensor : reference_.tensors())
-      if (!options_.layer || is_of_layer(tensor)) tensors_.push_back(&tensor);
+      if (is_compared(tensor))
+        tensors_.push_back(&tensor);
+      else
+        result_.not_compared.push_back(tensor.name);
     result_.tolerance = options_.tolerance;
   }
 
   Result<Verification> run() {
-    if (tensors_.empty())
-      return input_error("{}: it holds nothing of layer {}", reference_.path().string(), options_.layer.value_or(0));
     INGOT_TRY(check_activations());
     if (result_.ok) INGOT_TRY(check_training());
     if (!result_.ok) INGOT_TRY(explain());
@@ -130,8 +37,10 @@ class Verifier {
   }
 
  private:
-  bool is_of_layer(const ReferenceTensor& tensor) const {
-    return tensor.layer == *options_.layer && tensor.stage != ReferenceStage::parameter_after;
+  bool is_compared(const ReferenceTensor& tensor) const {
+    const bool follows_curve =
+        tensor.stage == ReferenceStage::step_norms || tensor.stage == ReferenceStage::parameter_after;
+    return !options_.curve_tolerance || !follows_curve;
   }
   bool has(ReferenceStage stage) const {
     return std::ranges::any_of(tensors_, [&](const ReferenceTensor* t) { return t->stage == stage; });
@@ -143,6 +52,7 @@ class Verifier {
     settings.fuse = options_.fuse;
     settings.dropout = false;
     settings.keep_activations = keep_activations;
+    settings.keep_state_gradients = keep_activations && has(ReferenceStage::state_gradient);
     settings.adamw = {optimizer.betas, optimizer.eps};
     settings.weight_decay = optimizer.weight_decay;
     settings.max_grad_norm = optimizer.max_grad_norm;
@@ -172,8 +82,11 @@ class Verifier {
                                       reference_.optimizer().learning_rate * static_cast<double>(reference_.steps())};
     const auto undetermined =
         tensor.stage == ReferenceStage::parameter_after ? undetermined_.find(tensor.source) : undetermined_.end();
-    TensorComparison comparison = compare(tensor, expected, found, options_.tolerance,
-                                          undetermined != undetermined_.end() ? undetermined->second : Undetermined());
+    const bool is_curve = tensor.stage == ReferenceStage::step_losses && options_.curve_tolerance;
+    TensorComparison comparison =
+        is_curve ? compare_curve(tensor, expected, found, *options_.curve_tolerance)
+                 : compare(tensor, expected, found, options_.tolerance,
+                           undetermined != undetermined_.end() ? undetermined->second : Undetermined());
     if (!comparison.ok && tensor.stage == ReferenceStage::activation)
       comparison.first_position = first_position(expected, found, comparison.limit, reference_.batch());
     result_.ok = comparison.ok;
@@ -192,13 +105,17 @@ class Verifier {
   }
 
   Status check_activations() {
-    if (!has(ReferenceStage::activation)) return {};
+    if (!has(ReferenceStage::activation) && !has(ReferenceStage::state_gradient)) return {};
     INGOT_ASSIGN(const auto programs, load(model_, true));
     INGOT_ASSIGN([[maybe_unused]] const double loss, step(*programs));
     for (const ReferenceTensor* tensor : tensors_) {
-      if (tensor->stage != ReferenceStage::activation) continue;
+      const bool is_gradient = tensor->stage == ReferenceStage::state_gradient;
+      if (tensor->stage != ReferenceStage::activation && !is_gradient) continue;
       INGOT_ASSIGN(const auto found, activation(*programs, *tensor));
-      if (!add(*tensor, found)) return {};
+      if (is_gradient)
+        state_gradients_[tensor->name].assign(found.begin(), found.end());
+      else if (!add(*tensor, found))
+        return {};
     }
     return {};
   }
@@ -210,10 +127,11 @@ class Verifier {
     std::vector<float> losses{static_cast<float>(loss)}, norms;
     for (const ReferenceTensor* tensor : tensors_) {
       if (tensor->stage == ReferenceStage::loss && !add(*tensor, losses)) return {};
+      if (tensor->stage == ReferenceStage::state_gradient && !add(*tensor, state_gradients_[tensor->name])) return {};
       if (tensor->stage != ReferenceStage::gradient) continue;
       if (!add(*tensor, programs->arena().variable(gradient_name(tensor->source)).span<float>())) return {};
     }
-    if (reference_.steps() == 0 || options_.layer) return {};
+    if (reference_.steps() == 0) return {};
     INGOT_TRY(train(*programs, losses, norms));
     for (const ReferenceTensor* tensor : tensors_) {
       if (tensor->stage == ReferenceStage::step_losses && !add(*tensor, losses)) return {};
@@ -271,6 +189,8 @@ class Verifier {
   const ReferenceTensor* failed_ = nullptr;
   std::string non_finite_;
   std::map<std::string, Undetermined> undetermined_;  // by parameter
+  // By name: they are compared after the loss, when the program that made them is gone.
+  std::map<std::string, std::vector<float>> state_gradients_;
 };
 
 std::string coordinates(int64_t element, const Shape& shape) {
@@ -289,6 +209,7 @@ Result<Verification> verify_model(const Model& model, const fs::path& weights, c
   if (options.layer && (*options.layer < 0 || *options.layer >= layers))
     return usage_error("there is no layer {}: the model has the layers 0 to {}", *options.layer, layers - 1);
   INGOT_ASSIGN(const Reference expected, Reference::open(reference, model));
+  if (options.layer) return verify_layer(model, weights, expected, options, pool);
   return Verifier(model, weights, expected, options, pool).run();
 }
 
@@ -301,6 +222,8 @@ std::string describe(const Verification& verification) {
                        !c.ok                ? "DIFFERS"
                        : c.undetermined > 0 ? fmt::format("ok ({} entries of no gradient aside)", c.undetermined)
                                             : "ok");
+  if (!verification.not_compared.empty())
+    out += fmt::format("not compared: {}\n", fmt::join(verification.not_compared, ", "));
   if (verification.ok) return out + fmt::format("\nall {} tensors agree\n", verification.tensors.size());
   const TensorComparison& c = verification.tensors.back();
   out += fmt::format("\nthe first that differs: {} {}, most at {}: expected {:.9g}, found {:.9g}\n", c.name,

@@ -17,8 +17,11 @@ struct VerifyOptions {
   bool fuse = true;         // false: mode eager, where the first op that makes a NaN or an infinity is named too
   double tolerance = 1e-4;  // of logits and hidden states × max(1, largest entry), of gradients × their largest entry,
                             // of norms × max(1, largest), absolute for losses and for parameters after the steps
-  std::optional<int64_t> layer = {};  // this block's (from 0) hidden state and gradients alone
-  bool explain = true;                // try what may be the cause of a difference
+  std::optional<int64_t> layer = {};  // this block (from 0) alone, starting from the reference's hidden state
+  // For losses over many steps, which rounding parts: each may differ by so much of itself, and neither norms nor the
+  // parameters after the steps are compared.
+  std::optional<double> curve_tolerance = {};
+  bool explain = true;  // try what may be the cause of a difference
 };
 
 struct TensorComparison {
@@ -44,6 +47,7 @@ struct Verification {
   std::string first_failure;              // empty: none
   std::vector<TensorComparison> tensors;  // up to and with the first that differs
   std::vector<std::string> causes;        // likely ones, those that were tried first
+  std::vector<std::string> not_compared;  // what the options left aside
 };
 
 // `weights`: a Hugging Face directory or a checkpoint. Errors: input where the reference does not fit the model or

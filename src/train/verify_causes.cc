@@ -32,10 +32,11 @@ void add_epsilons(const ModelConfig& config, std::vector<Conjecture>& out) {
 void add_activations(const ModelConfig& config, std::vector<Conjecture>& out) {
   const std::string_view own = name_of_activation(config.activation);
   for (const std::string_view other : {"gelu", "gelu_new", "relu", "silu"})
-    for (const char* key : {"activation_function", "hidden_act"})
+    for (const char* key : {"activation_function", "hidden_act", "hidden_activation"})
       if (other != own)
         out.push_back({fmt::format("{} is \"{}\" (the configuration says \"{}\")", key, other, own),
-                       fmt::format(R"({{"{}": "{}"}})", key, other)});
+                       fmt::format(R"({{"{}": "{}"{}}})", key, other,
+                                   key == std::string_view("hidden_activation") ? R"(, "hidden_act": null)" : "")});
 }
 
 // Rows of q and k as other implementations store them for rotary positions: dimension 2i beside 2i + 1, where Hugging
@@ -58,7 +59,7 @@ void pair_halves_of_all(const Model& model, const Arena& arena) {
   for (const ParameterSpec& parameter : model.parameters()) {
     const bool is_query_or_key =
         parameter.name.find("q_proj.") != std::string::npos || parameter.name.find("k_proj.") != std::string::npos;
-    if (!is_query_or_key) continue;
+    if (!is_query_or_key || arena.variables().find(parameter.name) == nullptr) continue;
     const int64_t width = parameter.shape.rank() == 2 ? parameter.shape[1] : 1;
     pair_halves(arena.variable(parameter.name).as<float>(), parameter.shape[0] / head_dim, head_dim, width);
   }
@@ -78,6 +79,19 @@ void add_positions(const ModelConfig& config, std::vector<Conjecture>& out) {
       {"q and k are stored with neighbouring dimensions paired for rotary positions (Meta's layout): reorder "
        "the rows of each head of q_proj and k_proj to 0, 2, 4, …, 1, 3, 5, …",
        "{}", pair_halves_of_all});
+}
+
+// Gemma 2's, which fast attention kernels are known to leave out.
+void add_scores(const ModelConfig& config, std::vector<Conjecture>& out) {
+  if (config.attention_softcap > 0)
+    out.push_back({fmt::format("attn_logit_softcapping is off (the configuration says {})", config.attention_softcap),
+                   R"({"attn_logit_softcapping": null})"});
+  if (config.query_pre_attn_scalar > 0)
+    for (const int64_t divisor : {config.head_dim, config.hidden_size / config.num_attention_heads})
+      if (static_cast<double>(divisor) != config.query_pre_attn_scalar)
+        out.push_back({fmt::format("query_pre_attn_scalar is {} (the configuration says {})", divisor,
+                                   config.query_pre_attn_scalar),
+                       fmt::format(R"({{"query_pre_attn_scalar": {}}})", divisor)});
 }
 
 bool is_block(const std::string& name) {
@@ -128,10 +142,14 @@ std::vector<Conjecture> conjectures(const Model& model, const std::string& diffe
   if (is_block(differs)) {
     add_activations(config, out);
     add_positions(config, out);
+    add_scores(config, out);
     out.push_back({config.pre_norm ? "norms come after the residual sums" : "norms come before attention and MLP",
                    config.pre_norm ? R"({"do_layer_norm_before": false})" : R"({"do_layer_norm_before": true})"});
     if (config.scale_attention) out.push_back({"scores are not scaled", R"({"scale_attn_weights": false})"});
   }
+  if (differs == "logits" && config.final_softcap > 0)
+    out.push_back({fmt::format("final_logit_softcapping is off (the configuration says {})", config.final_softcap),
+                   R"({"final_logit_softcapping": null})"});
   if (differs == "logits")
     out.push_back(
         {config.tie_word_embeddings ? "the head has weights of its own" : "the head is tied to the embedding",
@@ -151,6 +169,7 @@ std::vector<std::string> likely_causes(const Model& model, const ReferenceTensor
       out.emplace_back("the labels: they are unshifted here (token t predicts label t + 1), -100 is ignored");
       out.emplace_back("the divisor: the mean over the labels that count");
       break;
+    case ReferenceStage::state_gradient:
     case ReferenceStage::gradient:
       out.emplace_back("dropout in the reference, or gradients that were clipped, scaled or accumulated");
       if (model.config().tie_word_embeddings && tensor.source.find("embed") != std::string::npos)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "checkpoint/convert.h"
+#include "optim/update_graph.h"
 
 namespace ingot {
 namespace {
@@ -51,6 +52,11 @@ std::vector<float> Reference::values(const ReferenceTensor& tensor) const {
   std::vector<float> out(static_cast<size_t>(tensor.shape.elements()));
   convert_to_f32(file_.view(tensor.name), out);
   return out;
+}
+
+const ReferenceTensor* Reference::find(std::string_view name) const {
+  const auto found = std::ranges::find(tensors_, name, &ReferenceTensor::name);
+  return found == tensors_.end() ? nullptr : &*found;
 }
 
 Result<std::vector<int64_t>> Reference::integers(std::string_view name, int64_t low, int64_t high) const {
@@ -154,19 +160,23 @@ Status Reference::list_tensors(const Model& model) {
   const Shape hidden{batch_.rows, batch_.sequence_length, config.hidden_size};
   for (int64_t k = 0; k <= config.num_hidden_layers; ++k) {
     const std::string name = fmt::format("hidden_states.{}", k);
-    INGOT_TRY(list(ReferenceStage::activation, name, name, hidden, k == 0 ? kNone : k - 1));
+    INGOT_TRY(list(ReferenceStage::activation, name, name, hidden));
   }
-  INGOT_TRY(list(ReferenceStage::activation, "final_norm", "final_norm", hidden, kNone));
-  INGOT_TRY(list(ReferenceStage::activation, "logits", "logits",
-                 {batch_.rows, batch_.sequence_length, config.vocab_size}, kNone));
-  INGOT_TRY(list(ReferenceStage::loss, "loss", "loss", {}, kNone));
+  INGOT_TRY(list(ReferenceStage::activation, "final_norm", "final_norm", hidden));
+  INGOT_TRY(
+      list(ReferenceStage::activation, "logits", "logits", {batch_.rows, batch_.sequence_length, config.vocab_size}));
+  INGOT_TRY(list(ReferenceStage::loss, "loss", "loss", {}));
+  for (int64_t k = config.num_hidden_layers; k >= 0; --k) {
+    const std::string name = gradient_name(fmt::format("hidden_states.{}", k));
+    INGOT_TRY(list(ReferenceStage::state_gradient, name, name, hidden));
+  }
   INGOT_TRY(list_parameters(model, ReferenceStage::gradient, "grad."));
   if (const TensorInfo* losses = file_.find("train.losses")) {
     if (losses->shape.rank() != 1 || losses->shape.elements() == 0)
       return input_error("{}: train.losses has shape {}, expected [steps]", path().string(), losses->shape.to_string());
     steps_ = losses->shape[0];
-    INGOT_TRY(list(ReferenceStage::step_losses, "train.losses", "loss", {steps_}, kNone));
-    INGOT_TRY(list(ReferenceStage::step_norms, "train.grad_norms", "clip", {steps_}, kNone));
+    INGOT_TRY(list(ReferenceStage::step_losses, "train.losses", "loss", {steps_}));
+    INGOT_TRY(list(ReferenceStage::step_norms, "train.grad_norms", "clip", {steps_}));
     INGOT_TRY(list_parameters(model, ReferenceStage::parameter_after, "after."));
   }
   if (tensors_.empty())

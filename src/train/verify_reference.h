@@ -1,8 +1,8 @@
 // A reference run: the safetensors file in which another implementation wrote what it computed (reference.py's format):
 // input_ids, labels and document_ids i64 [B,T] (labels unshifted, -100: ignored; document_ids optional), and any of
-// hidden_states.K and final_norm [B,T,C], logits [B,T,V], loss [], grad.NAME, and of N optimizer steps on the same
-// batch train.losses and train.grad_norms [N] and after.NAME. The metadata entry "optimizer" is a JSON object with the
-// settings of AdamW.
+// hidden_states.K and final_norm [B,T,C], logits [B,T,V], loss [], grad.hidden_states.K [B,T,C], grad.NAME, and of N
+// optimizer steps on the same batch train.losses and train.grad_norms [N] and after.NAME. The metadata entry
+// "optimizer" is a JSON object with the settings of AdamW. docs/migrate.md describes it for users.
 #pragma once
 
 #include <array>
@@ -17,14 +17,14 @@
 namespace ingot {
 
 // What a tensor of a reference is; the stages are in order of execution.
-enum class ReferenceStage { activation, loss, gradient, step_losses, step_norms, parameter_after };
+enum class ReferenceStage { activation, loss, state_gradient, gradient, step_losses, step_norms, parameter_after };
 
 struct ReferenceTensor {
   std::string name;  // in the file
   ReferenceStage stage = ReferenceStage::activation;
   std::string source;  // the program's output, or the model's parameter
   Shape shape;
-  int64_t layer = kNone;  // the block, from 0, that it belongs to; kNone: none
+  int64_t layer = kNone;  // the block, from 0, whose parameter it is of; kNone: none
 };
 
 struct ReferenceOptimizer {
@@ -44,6 +44,7 @@ class Reference {
   // In order of execution: forward, loss, gradients from the last parameter used to the first, optimizer steps.
   const std::vector<ReferenceTensor>& tensors() const { return tensors_; }
   std::vector<float> values(const ReferenceTensor& tensor) const;
+  const ReferenceTensor* find(std::string_view name) const;  // nullptr where the file has it not
 
   int64_t steps() const { return steps_; }  // 0: none
   const ReferenceOptimizer& optimizer() const { return optimizer_; }
@@ -55,7 +56,7 @@ class Reference {
   Status read_documents(const std::vector<int64_t>& documents);
   Status list_tensors(const Model& model);
   Status list(ReferenceStage stage, const std::string& name, const std::string& source, const Shape& shape,
-              int64_t layer);
+              int64_t layer = kNone);
   Status list_parameters(const Model& model, ReferenceStage stage, const std::string& prefix);
   Status refuse_unknown() const;
   Status read_optimizer();

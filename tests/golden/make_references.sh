@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes the reference numbers in references/ anew: small models of odd sizes, run in float64 by the reference
-# implementation in PyTorch (reference.py, which documents what the files hold). Needed only when a case is added.
+# implementations in PyTorch (reference.py, and tests/oracles/gemma2.py; docs/migrate.md documents what the files hold).
+# Needed only when a case is added.
 #
 #   tests/golden/make_references.sh [REFERENCE_PY]      (default: ../shared/reference/reference.py beside the project)
 set -euo pipefail
@@ -17,6 +18,14 @@ make() {
   echo "$config" > "$work/config.json"
   /usr/bin/python3 "$reference" --config "$work/config.json" --out "$here/references/$name" --dtype float64 \
     --init-seed 7 --data-seed 11 --batch 2 --train-steps 10 "$@"
+}
+
+# make_gemma2 NAME CONFIG OPTIONS…: the same by gemma2.py, whose references also hold the gradients of hidden states
+make_gemma2() {
+  local name=$1 config=$2
+  shift 2
+  echo "$config" > "$work/config.json"
+  /usr/bin/python3 "$here/../oracles/gemma2.py" --config "$work/config.json" --out "$here/references/$name" --train-steps 10 "$@"
 }
 
 packed=(--seq 7 --documents --ignore-fraction 0.2)
@@ -50,3 +59,16 @@ make qwen2 '{"model_type": "qwen2", "vocab_size": 29, "hidden_size": 12, "interm
 make qwen3 '{"model_type": "qwen3", "vocab_size": 29, "hidden_size": 12, "intermediate_size": 20,
   "num_hidden_layers": 1, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8,
   "tie_word_embeddings": true, "initializer_range": 0.2}' "${packed[@]}"
+
+make_gemma2 gemma2-packed '{"model_type": "gemma2", "vocab_size": 29, "hidden_size": 12, "intermediate_size": 20,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 6, "query_pre_attn_scalar": 5,
+  "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "sliding_window": 3, "rms_norm_eps": 1e-6,
+  "initializer_range": 0.3}' --seq 11 --documents --ignore-fraction 0.2
+make_gemma2 gemma2-uncapped '{"model_type": "gemma2", "vocab_size": 31, "hidden_size": 10, "intermediate_size": 14,
+  "num_hidden_layers": 3, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 8, "query_pre_attn_scalar": 8,
+  "attn_logit_softcapping": null, "final_logit_softcapping": null, "sliding_window": 4, "attention_bias": true,
+  "rms_norm_eps": 1e-5, "initializer_range": 0.2}' --seq 9
+make_gemma2 gemma2-wide '{"model_type": "gemma2", "vocab_size": 29, "hidden_size": 14, "intermediate_size": 22,
+  "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 4, "query_pre_attn_scalar": 7,
+  "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "sliding_window": null, "rope_theta": 500.0,
+  "rms_norm_eps": 1e-6, "initializer_range": 1.0}' --seq 7 --batch 3

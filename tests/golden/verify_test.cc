@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "checkpoint/convert.h"
 #include "checkpoint/safetensors_writer.h"
@@ -73,6 +74,24 @@ void copy_tensors(const fs::path& from, const fs::path& to, const Edit& edit,
   ASSERT_TRUE(writer->finish().ok());
 }
 
+// Copies a safetensors file without the tensors whose names begin so.
+void drop_tensors(const fs::path& from, const fs::path& to, const std::vector<std::string>& prefixes) {
+  const auto file = SafetensorsFile::open(from);
+  ASSERT_TRUE(file.ok()) << file.error().message;
+  std::vector<TensorInfo> kept;
+  for (const TensorInfo& info : file->tensors())
+    if (std::ranges::none_of(prefixes, [&](const std::string& prefix) { return info.name.starts_with(prefix); }))
+      kept.push_back(info);
+  auto writer = SafetensorsWriter::create(to, kept, file->metadata());
+  ASSERT_TRUE(writer.ok()) << writer.error().message;
+  const std::vector<TensorInfo> order(writer->order().begin(), writer->order().end());
+  for (const TensorInfo& info : order) {
+    const ConstTensorView view = file->view(info.name);
+    ASSERT_TRUE(writer->write(info.name, std::span(view.data, view.bytes())).ok());
+  }
+  ASSERT_TRUE(writer->finish().ok());
+}
+
 class Verify : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
 
 TEST_P(Verify, AgreesInEveryTensor) {
@@ -103,7 +122,9 @@ TEST(VerifySees, OneWrongWeightInTheTensorThatItReachesFirst) {
         {"gpt2", "transformer.ln_f.bias", "final_norm"},
         {"gpt2-untied", "lm_head.weight", "logits"},
         {"llama", "model.layers.0.self_attn.v_proj.weight", "hidden_states.1"},
-        {"llama-gqa-packed", "model.layers.1.mlp.down_proj.weight", "hidden_states.2"}}) {
+        {"llama-gqa-packed", "model.layers.1.mlp.down_proj.weight", "hidden_states.2"},
+        {"gemma2-packed", "model.layers.0.post_feedforward_layernorm.weight", "hidden_states.1"},
+        {"gemma2-uncapped", "model.norm.weight", "final_norm"}}) {
     const TemporaryDirectory directory;
     int changed = 0;
     copy_tensors(references() / name / "model.safetensors", directory.path / "model.safetensors",
@@ -124,7 +145,7 @@ TEST(VerifySees, OneWrongWeightInTheTensorThatItReachesFirst) {
 }
 
 TEST(VerifySees, OneWrongElementOfAnyTensorOfTheReference) {
-  for (const std::string name : {"gpt2-packed", "llama-gqa-packed"}) {
+  for (const std::string name : {"gpt2-packed", "llama-gqa-packed", "gemma2-packed"}) {
     const fs::path reference = references() / name / "reference.safetensors";
     const Model model = model_of(name);
     std::vector<std::string> tensors;
@@ -133,7 +154,9 @@ TEST(VerifySees, OneWrongElementOfAnyTensorOfTheReference) {
       if (is_float(info.dtype)) tensors.push_back(info.name);
     for (const std::string& wrong : tensors) {
       // Every stage, and in one model every gradient.
-      const bool is_parameter = wrong.starts_with("after.") || (wrong.starts_with("grad.") && name != "gpt2-packed");
+      const bool is_state = wrong.starts_with("grad.hidden_states.");
+      const bool is_parameter =
+          wrong.starts_with("after.") || (wrong.starts_with("grad.") && !is_state && name != "gpt2-packed");
       const bool wanted = !is_parameter || wrong.ends_with("norm.weight") || wrong.ends_with("ln_f.bias");
       if (!wanted) continue;
       const TemporaryDirectory directory;
@@ -163,21 +186,153 @@ TEST(VerifySees, WhichEpsilonOrActivationMakesItAgree) {
             std::string::npos);
   EXPECT_NE(explain("llama-gqa-packed", R"({"rms_norm_eps": 1e-2})").find("rms_norm_eps is 1e-05"), std::string::npos);
   EXPECT_NE(explain("mistral-window", R"({"rope_theta": 100})").find("rope_theta is 10000"), std::string::npos);
+  EXPECT_NE(explain("gemma2-uncapped", R"({"attn_logit_softcapping": 0.5})").find("attn_logit_softcapping is off"),
+            std::string::npos);
+  EXPECT_NE(explain("gemma2-uncapped", R"({"final_logit_softcapping": 1})").find("final_logit_softcapping is off"),
+            std::string::npos);
+  EXPECT_NE(explain("gemma2-uncapped", R"({"query_pre_attn_scalar": 3})").find("query_pre_attn_scalar is 8"),
+            std::string::npos);
+  EXPECT_NE(explain("gemma2-packed", R"({"hidden_activation": "silu"})").find("hidden_activation is \"gelu_new\""),
+            std::string::npos);
 }
 
-TEST(VerifySees, OnlyTheLayerThatIsAsked) {
-  const fs::path reference = references() / "gpt2" / "reference.safetensors";
-  const Verification verification = verify(model_of("gpt2"), references() / "gpt2", reference, {.layer = 1});
-  EXPECT_TRUE(verification.ok) << describe(verification);
-  ASSERT_EQ(verification.tensors.size(), 13u);  // its hidden state, and the gradients of six weights and six biases
-  EXPECT_EQ(verification.tensors.front().name, "hidden_states.2");
-  for (size_t i = 1; i < verification.tensors.size(); ++i)
-    EXPECT_TRUE(verification.tensors[i].name.starts_with("grad.transformer.h.1.")) << verification.tensors[i].name;
+// ---- one block alone
 
+class VerifyLayer : public ::testing::TestWithParam<std::tuple<std::string, bool>> {};
+
+TEST_P(VerifyLayer, EachBlockAgreesAlone) {
+  const auto& [name, fuse] = GetParam();
+  const Model model = model_of(name);
+  const fs::path reference = references() / name / "reference.safetensors";
+  const auto file = SafetensorsFile::open(reference);
+  for (int64_t layer = 0; layer < model.config().num_hidden_layers; ++layer) {
+    const Verification v = verify(model, references() / name, reference, {.fuse = fuse, .layer = layer});
+    EXPECT_TRUE(v.ok) << describe(v);
+    EXPECT_EQ(v.tensors.front().name, fmt::format("hidden_states.{}", layer + 1));
+    // All that the file has of the block, and nothing else: its output, the gradients of its weights and of its input.
+    std::set<std::string> expected{fmt::format("hidden_states.{}", layer + 1)}, found;
+    const std::string inside = fmt::format(".{}.", layer), input = fmt::format("grad.hidden_states.{}", layer);
+    for (const TensorInfo& info : file->tensors())
+      if (info.name == input || (info.name.starts_with("grad.") && info.name.find(inside) != std::string::npos))
+        expected.insert(info.name);
+    for (const TensorComparison& tensor : v.tensors) found.insert(tensor.name);
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(v.tensors.size(), found.size());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, VerifyLayer,
+                         ::testing::Combine(::testing::ValuesIn(reference_names()), ::testing::Bool()),
+                         [](const auto& one) {
+                           std::string name = std::get<0>(one.param);
+                           std::ranges::replace(name, '-', '_');
+                           return name + (std::get<1>(one.param) ? "_graph" : "_eager");
+                         });
+
+// The directory with a model of which one weight is wrong.
+void write_wrong(const std::string& name, const std::string& weight, const fs::path& directory) {
+  int changed = 0;
+  copy_tensors(references() / name / "model.safetensors", directory / "model.safetensors",
+               [&](const std::string& tensor, std::span<float> values) {
+                 if (tensor != weight) return;
+                 values[3] += 0.1f;
+                 ++changed;
+               });
+  ASSERT_EQ(changed, 1) << weight;
+}
+
+TEST(VerifyLayer, IsNotDisturbedByOtherBlocks) {
+  for (const std::string wrong : {"0", "2"}) {
+    const TemporaryDirectory directory;
+    write_wrong("gemma2-wide", "model.layers." + wrong + ".mlp.up_proj.weight", directory.path);
+    for (int64_t layer = 0; layer < 3; ++layer) {
+      const Verification v = verify(model_of("gemma2-wide"), directory.path,
+                                    references() / "gemma2-wide" / "reference.safetensors", {.layer = layer});
+      EXPECT_EQ(v.ok, std::to_string(layer) != wrong) << describe(v);
+      EXPECT_EQ(v.first_failure, v.ok ? "" : fmt::format("hidden_states.{}", layer + 1));
+    }
+  }
+}
+
+// A file without gradients of hidden states: what reaches the block comes from our blocks behind it, and is said to.
+TEST(VerifyLayer, SaysWhereItsGradientCameFrom) {
+  const TemporaryDirectory directory;
+  write_wrong("gpt2", "transformer.h.1.mlp.c_proj.weight", directory.path);
+  const fs::path reference = references() / "gpt2" / "reference.safetensors";
+  const Verification v = verify(model_of("gpt2"), directory.path, reference, {.layer = 0});
+  ASSERT_FALSE(v.ok);
+  EXPECT_EQ(v.tensors.front().name, "hidden_states.1");
+  EXPECT_TRUE(v.tensors.front().ok);
+  EXPECT_TRUE(v.first_failure.starts_with("grad.transformer.h.0.")) << v.first_failure;
+  EXPECT_NE(v.causes.front().find("no grad.hidden_states.1"), std::string::npos) << v.causes.front();
+}
+
+// Hugging Face's list of hidden states ends with the one after the final norm.
+TEST(VerifyLayer, JudgesTheLastBlockByTheFinalNormWhereItsOutputIsNotThere) {
+  const TemporaryDirectory directory;
+  const fs::path original = references() / "llama" / "reference.safetensors", cut = directory.path / "r.safetensors";
+  drop_tensors(original, cut, {"hidden_states.2"});
+  const Verification v = verify(model_of("llama"), references() / "llama", cut, {.layer = 1});
+  EXPECT_TRUE(v.ok) << describe(v);
+  EXPECT_EQ(v.tensors.front().name, "final_norm");
+  EXPECT_GT(v.tensors.size(), 1u);
+  const TemporaryDirectory wrong;
+  write_wrong("llama", "model.layers.1.mlp.up_proj.weight", wrong.path);
+  EXPECT_EQ(verify(model_of("llama"), wrong.path, cut, {.layer = 1}).first_failure, "final_norm");
+}
+
+TEST(VerifyLayer, SaysWhichKeyMakesTheBlockAgree) {
+  const auto wrong = model_of("gemma2-packed").with_overrides(R"({"hidden_activation": "silu"})", "test");
+  const Verification v = verify(*wrong, references() / "gemma2-packed",
+                                references() / "gemma2-packed" / "reference.safetensors", {.layer = 1});
+  ASSERT_FALSE(v.ok);
+  EXPECT_NE(v.causes.front().find("hidden_activation is \"gelu_new\""), std::string::npos) << v.causes.front();
+}
+
+TEST(VerifyLayer, RefusesALayerThatIsNotThereAndAFileWithoutIts) {
   const ThreadPool pool(1);
-  const auto none = verify_model(model_of("gpt2"), references() / "gpt2", reference, {.layer = 2}, pool);
-  ASSERT_FALSE(none.ok());
-  EXPECT_EQ(none.error().kind, ErrorKind::usage);
+  const fs::path original = references() / "gpt2" / "reference.safetensors";
+  const auto refused = [&](const fs::path& reference, int64_t layer) {
+    const auto result = verify_model(model_of("gpt2"), references() / "gpt2", reference, {.layer = layer}, pool);
+    return result.ok() ? Error{ErrorKind::failed, "no error"} : result.error();
+  };
+  for (const int64_t layer : {-1, 2}) {
+    EXPECT_EQ(refused(original, layer).kind, ErrorKind::usage);
+    EXPECT_NE(refused(original, layer).message.find("layers 0 to 1"), std::string::npos);
+  }
+  const TemporaryDirectory directory;
+  const fs::path cut = directory.path / "r.safetensors";
+  drop_tensors(original, cut, {"hidden_states.1"});
+  EXPECT_EQ(refused(cut, 1).kind, ErrorKind::input);
+  EXPECT_NE(refused(cut, 1).message.find("hidden_states.1, which block 1 starts from"), std::string::npos);
+  drop_tensors(original, cut, {"hidden_states.1", "grad."});
+  EXPECT_EQ(refused(cut, 0).kind, ErrorKind::input);
+  EXPECT_NE(refused(cut, 0).message.find("nothing of layer 0"), std::string::npos) << refused(cut, 0).message;
+}
+
+// ---- many steps
+
+TEST(VerifyCurve, HoldsEachLossToAPartOfItselfAndNothingElse) {
+  const TemporaryDirectory directory;
+  const fs::path changed = directory.path / "r.safetensors";
+  const std::string name = "llama-gqa-packed";
+  copy_tensors(references() / name / "reference.safetensors", changed, [](const std::string& tensor, auto values) {
+    if (tensor == "train.losses") values[7] *= 1.005f;
+    if (tensor.starts_with("after.") || tensor == "train.grad_norms") values[0] += 0.1f;
+  });
+  const auto with = [&](std::optional<double> tolerance) {
+    return verify(model_of(name), references() / name, changed, {.curve_tolerance = tolerance});
+  };
+  EXPECT_EQ(with({}).first_failure, "train.losses");
+  EXPECT_TRUE(with({}).not_compared.empty());
+  const Verification wide = with(0.006), narrow = with(0.004);
+  EXPECT_TRUE(wide.ok) << describe(wide);
+  EXPECT_EQ(wide.tensors.back().name, "train.losses");
+  EXPECT_NEAR(wide.tensors.back().max_rel, 0.005, 1e-4);
+  EXPECT_NE(std::ranges::find(wide.not_compared, "train.grad_norms"), wide.not_compared.end());
+  EXPECT_NE(describe(wide).find("not compared: train.grad_norms"), std::string::npos);
+  EXPECT_EQ(narrow.first_failure, "train.losses");
+  EXPECT_EQ(narrow.tensors.back().worst, 7);
 }
 
 TEST(Verify, TakesGpt2WithAndWithoutThePrefix) {
@@ -254,7 +409,7 @@ std::vector<float> trained(const std::string& name, int threads) {
 }
 
 TEST(Threads, TheirNumberChangesNoBit) {
-  for (const std::string name : {"gpt2", "gpt2-packed", "llama-gqa-packed", "llama-biases-head-dim"}) {
+  for (const std::string name : {"gpt2", "gpt2-packed", "llama-gqa-packed", "llama-biases-head-dim", "gemma2-packed"}) {
     const std::vector<float> one = trained(name, 1);
     for (const int threads : {2, 3, 5, 8}) {
       const std::vector<float> many = trained(name, threads);

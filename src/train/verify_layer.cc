@@ -1,0 +1,216 @@
+#include "train/verify_layer.h"
+
+#include <array>
+
+#include "optim/step_graph.h"
+#include "train/debug_dump.h"
+#include "train/model_directory.h"
+#include "train/verify_causes.h"
+#include "train/verify_compare.h"
+
+namespace ingot {
+namespace {
+
+// A program with its own memory and the weights that it reads.
+struct Loaded {
+  std::unique_ptr<Program> program;
+  Arena arena;
+};
+
+class LayerVerifier {
+ public:
+  LayerVerifier(const Model& model, const fs::path& weights, const Reference& reference, const VerifyOptions& options,
+                const ThreadPool& pool)
+      : model_(model), weights_(weights), reference_(reference), options_(options), pool_(pool) {
+    layer_ = *options.layer;
+    input_ = reference.find(state(layer_));
+    output_ = reference.find(state(layer_ + 1));
+    if (output_ == nullptr && layer_ + 1 == model.config().num_hidden_layers)
+      final_norm_ = reference.find("final_norm");
+    result_.tolerance = options.tolerance;
+    for (const ReferenceTensor& tensor : reference.tensors()) {
+      const bool is_gradient = tensor.stage == ReferenceStage::gradient && tensor.layer == layer_;
+      if (is_gradient || tensor.name == gradient_name(state(layer_))) gradients_.push_back(&tensor);
+    }
+  }
+
+  Result<Verification> run() {
+    if (input_ == nullptr)
+      return input_error("{}: there is no tensor {}, which block {} starts from", reference_.path().string(),
+                         state(layer_), layer_);
+    if (output_ == nullptr && final_norm_ == nullptr && gradients_.empty())
+      return input_error("{}: it holds nothing of layer {} to compare ({}, grad.NAME)", reference_.path().string(),
+                         layer_, state(layer_ + 1));
+    hidden_ = reference_.values(*input_);
+    upstream_.assign(hidden_.size(), 0.0f);
+    INGOT_TRY(check_output());
+    if (result_.ok && !gradients_.empty()) INGOT_TRY(check_gradients());
+    if (!result_.ok) INGOT_TRY(explain());
+    return std::move(result_);
+  }
+
+ private:
+  static std::string state(int64_t layer) { return fmt::format("hidden_states.{}", layer); }
+
+  StepGraphOptions graph_options() const {
+    StepGraphOptions options;
+    options.rows = reference_.batch().rows;
+    options.tokens = reference_.batch().sequence_length;
+    options.fuse = options_.fuse;
+    options.dropout = false;
+    return options;
+  }
+
+  Result<Loaded> load(const Model& model, Graph graph) const {
+    VariableLayout variables;
+    add_variables_of(graph, variables);
+    INGOT_ASSIGN(auto program, Program::create(std::move(graph), variables, pool_.threads()));
+    INGOT_ASSIGN(Arena arena, make_arena(variables, *program, pool_));
+    INGOT_TRY(load_weights(weights_, model, arena));
+    return Loaded{std::move(program), std::move(arena)};
+  }
+  Result<Loaded> load_block(const Model& model) const {
+    PassContext context;
+    INGOT_ASSIGN(Graph graph, block_graph(model, layer_, graph_options(), context));
+    return load(model, std::move(graph));
+  }
+
+  // Eager mode names the first op that makes a NaN or an infinity.
+  Status execute(const Loaded& loaded, const std::vector<float>& hidden) {
+    const Batch& batch = reference_.batch();
+    const Shape tokens{batch.rows, batch.sequence_length};
+    const auto integers = [&](const std::vector<int32_t>& values) {
+      return ConstTensorView{reinterpret_cast<const std::byte*>(values.data()), DType::i32, tokens};
+    };
+    const auto floats = [&](const float* values, const Shape& shape) {
+      return ConstTensorView{reinterpret_cast<const std::byte*>(values), DType::f32, shape};
+    };
+    const float loss_scale = reference_.loss_scale();
+    const std::array<ProgramInput, 7> inputs{{{"hidden", floats(hidden.data(), input_->shape)},
+                                              {"hidden_grad", floats(upstream_.data(), input_->shape)},
+                                              {"ids", integers(batch.ids)},
+                                              {"positions", integers(batch.positions)},
+                                              {"first_visible", integers(batch.segment_start)},
+                                              {"targets", integers(batch.targets)},
+                                              {"loss_scale", floats(&loss_scale, {})}}};
+    const NodeObserver observer = [&](const NodeEvent& event) -> Status {
+      if (non_finite_.empty()) non_finite_ = describe_non_finite(event);
+      return {};
+    };
+    return loaded.program->run(loaded.arena, pool_, inputs, {.batch = batch.rows}, options_.fuse ? nullptr : &observer);
+  }
+
+  static std::vector<float> values(const Loaded& loaded, const std::string& output) {
+    const auto span = loaded.program->output(loaded.arena, output).span<float>();
+    return {span.begin(), span.end()};
+  }
+
+  void add(const ReferenceTensor& tensor, std::span<const float> found) {
+    const std::vector<float> expected = reference_.values(tensor);
+    TensorComparison comparison = compare(tensor, expected, found, options_.tolerance);
+    if (!comparison.ok && tensor.stage == ReferenceStage::activation)
+      comparison.first_position = first_position(expected, found, comparison.limit, reference_.batch());
+    result_.ok = comparison.ok;
+    if (!comparison.ok) {
+      result_.first_failure = tensor.name;
+      failed_ = &tensor;
+    }
+    result_.tensors.push_back(std::move(comparison));
+  }
+
+  Status check_output() {
+    INGOT_ASSIGN(const Loaded block, load_block(model_));
+    INGOT_TRY(execute(block, hidden_));
+    found_ = values(block, state(layer_ + 1));
+    if (output_ != nullptr) {
+      add(*output_, found_);
+    } else if (final_norm_ != nullptr) {
+      INGOT_ASSIGN(const Loaded tail, load_tail());
+      INGOT_TRY(execute(tail, found_));
+      add(*final_norm_, values(tail, "final_norm"));
+    }
+    return {};
+  }
+
+  Result<Loaded> load_tail() const {
+    PassContext context;
+    INGOT_ASSIGN(Graph graph, tail_graph(model_, layer_ + 1, graph_options(), context));
+    return load(model_, std::move(graph));
+  }
+
+  Status find_upstream() {
+    const std::string name = gradient_name(state(layer_ + 1));
+    if (const ReferenceTensor* given = reference_.find(name)) {
+      upstream_ = reference_.values(*given);
+      return {};
+    }
+    INGOT_ASSIGN(const Loaded tail, load_tail());
+    INGOT_TRY(execute(tail, output_ != nullptr ? reference_.values(*output_) : found_));
+    upstream_ = values(tail, name);
+    own_upstream_ = true;
+    return {};
+  }
+
+  Status check_gradients() {
+    INGOT_TRY(find_upstream());
+    INGOT_ASSIGN(const Loaded block, load_block(model_));
+    INGOT_TRY(execute(block, hidden_));
+    for (const ReferenceTensor* tensor : gradients_) {
+      const bool of_state = tensor->stage == ReferenceStage::state_gradient;
+      add(*tensor, values(block, of_state ? tensor->source : gradient_name(tensor->source)));
+      if (!result_.ok) return {};
+    }
+    return {};
+  }
+
+  // ---- after a difference
+
+  Status explain() {
+    if (!non_finite_.empty()) result_.causes.push_back("the first NaN or infinity came from " + non_finite_);
+    if (options_.explain && failed_ == output_)
+      for (const Conjecture& conjecture : conjectures(model_, failed_->source)) INGOT_TRY(try_out(conjecture));
+    if (own_upstream_)
+      result_.causes.push_back(
+          fmt::format("the gradient that reaches this block is that of our blocks behind it, since the file has no {}",
+                      gradient_name(state(layer_ + 1))));
+    for (std::string& cause : likely_causes(model_, *failed_, result_.tensors.back()))
+      result_.causes.push_back(std::move(cause));
+    return {};
+  }
+
+  Status try_out(const Conjecture& conjecture) {
+    const auto model = model_.with_overrides(conjecture.overrides, "conjecture");
+    if (!model.ok()) return {};  // the family has no such key, or not together with the others
+    const auto block = load_block(*model);
+    if (!block.ok()) return {};  // the checkpoint is none of such a model
+    if (conjecture.edit) conjecture.edit(*model, block->arena);
+    INGOT_TRY(execute(*block, hidden_));
+    if (compare(*failed_, reference_.values(*failed_), values(*block, failed_->source), options_.tolerance).ok)
+      result_.causes.push_back(fmt::format("{} agrees if {}", failed_->name, conjecture.text));
+    return {};
+  }
+
+  const Model& model_;
+  const fs::path& weights_;
+  const Reference& reference_;
+  const VerifyOptions& options_;
+  const ThreadPool& pool_;
+  int64_t layer_ = 0;
+  const ReferenceTensor *input_ = nullptr, *output_ = nullptr;
+  const ReferenceTensor* final_norm_ = nullptr;  // what the last block's output is judged by where the file has it not
+  std::vector<const ReferenceTensor*> gradients_;
+  std::vector<float> hidden_, found_, upstream_;  // in, out, and the gradient by what the block hands on
+  bool own_upstream_ = false;
+  Verification result_;
+  const ReferenceTensor* failed_ = nullptr;
+  std::string non_finite_;
+};
+
+}  // namespace
+
+Result<Verification> verify_layer(const Model& model, const fs::path& weights, const Reference& reference,
+                                  const VerifyOptions& options, const ThreadPool& pool) {
+  return LayerVerifier(model, weights, reference, options, pool).run();
+}
+
+}  // namespace ingot
