@@ -3,25 +3,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "export/copied_files.h"
 
 namespace ingot {
 namespace {
 
 constexpr const char* kConfig = "config.json";
-// What a Hugging Face directory keeps beside configuration and weights.
-constexpr auto kCopied =
-    std::to_array<const char*>({"generation_config.json", "tokenizer.json", "tokenizer_config.json",
-                                "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt", "vocab.txt",
-                                "tokenizer.model", "spiece.model", "chat_template.jinja", "chat_template.json"});
 
 bool is_of_an_export(const std::string& name) {
   return name == kConfig || name == "model.safetensors.index.json" || name == "model.onnx" ||
          name == "model.onnx.data" || (name.starts_with("model") && name.ends_with(".safetensors")) ||
-         std::find(kCopied.begin(), kCopied.end(), name) != kCopied.end();
+         std::ranges::find(copied_files(), name) != copied_files().end();
 }
 
 fs::path without_trailing_separator(const fs::path& path) {
@@ -62,7 +57,7 @@ Result<std::string> config_with_dtype(const WeightSource& source, const fs::path
 Status write_files(const WeightSource& source, const fs::path& directory, const std::string& config,
                    const std::function<Status(const fs::path& directory)>& write_weights) {
   INGOT_TRY(ingot::create_directories(directory));
-  for (const char* name : kCopied) {
+  for (const char* name : copied_files()) {
     INGOT_ASSIGN(const std::optional<std::string> content, source.read_file(name));
     if (content) INGOT_TRY(write_file_atomic(directory / name, *content));
   }

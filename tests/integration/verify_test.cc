@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "command_line.h"
 
 namespace ingot::integration {
@@ -126,6 +127,91 @@ TEST(VerifyVerb, SeesOneWrongGradientOfTheReference) {
   EXPECT_EQ(verify(this_layer).status, 1);
 }
 
+TEST(VerifyVerb, LooksAtOneBlockAlone) {
+  const Copy copy("gemma2-packed");
+  change(copy / "model.safetensors", "model.layers.0.mlp.up_proj.weight", 5, 0.5f);
+  const auto of_layer = [&](const std::string& layer) {
+    return verify({copy.text(), "--reference", reference_of("gemma2-packed"), "--layer", layer, "--json"});
+  };
+  const Outcome wrong = of_layer("0"), right = of_layer("1");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ(Json::parse(wrong.out).at("first_failure"), "hidden_states.1");
+  EXPECT_EQ(right.status, 0) << right.err;
+  const Json json = Json::parse(right.out);
+  EXPECT_EQ(json.at("tensors").front().at("name"), "hidden_states.2");
+  EXPECT_EQ(json.at("tensors").size(), 1u + 1u + 11u) << "its output, its input's gradient, eleven weights'";
+}
+
+TEST(VerifyVerb, TakesAToleranceForLongCurves) {
+  const std::vector<std::string> arguments{stored("qwen2").string(), "--reference", reference_of("qwen2"), "--json",
+                                           "--curve-tolerance",      "0.001"};
+  const Outcome outcome = verify(arguments);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json.at("tensors").back().at("name"), "train.losses");
+  EXPECT_EQ(json.at("not_compared").front(), "train.grad_norms");
+}
+
+// ---- --shrink
+
+TEST(VerifyShrink, MakesASmallModelOfTheSameKindWithTheSameTokenizer) {
+  const ScratchDirectory scratch;
+  const fs::path source = scratch.path() / "large", out = scratch.path() / "small";
+  fs::create_directories(source);
+  std::ofstream(source / "config.json") << R"({"model_type": "gemma2", "vocab_size": 300, "num_hidden_layers": 6,
+    "hidden_size": 512, "intermediate_size": 2048, "head_dim": 128, "query_pre_attn_scalar": 128, "bos_token_id": 2})";
+  std::ofstream(source / "tokenizer.json") << "{ \"as\": \"it is\" }";
+  std::ofstream(source / "tokenizer_config.json") << "{}";
+  const std::vector<std::string> arguments{source.string(), "--shrink", "2x32", "--out", out.string(), "--json"};
+  const Outcome outcome = verify(arguments);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json report = Json::parse(outcome.out), config = Json::parse(*read_file(out / "config.json"));
+  EXPECT_EQ(report.at("config").at("num_attention_heads"), config.at("num_attention_heads"));
+  EXPECT_EQ(config.at("num_hidden_layers"), 2);
+  EXPECT_EQ(config.at("hidden_size"), 32);
+  EXPECT_EQ(config.at("intermediate_size"), 128);
+  EXPECT_EQ(config.at("architectures"), Json{"Gemma2ForCausalLM"});
+  EXPECT_EQ(config.at("bos_token_id"), 2);
+  EXPECT_EQ(config.at("torch_dtype"), "float32");
+  EXPECT_EQ(*read_file(out / "tokenizer.json"), "{ \"as\": \"it is\" }");
+  EXPECT_TRUE(fs::exists(out / "tokenizer_config.json"));
+  EXPECT_GT(fs::file_size(out / "model.safetensors"), report.at("parameters").get<uint64_t>() * 4);
+  // Neither half-written nor overwritten, the same bytes from the same seed, and a model that the other verbs take.
+  EXPECT_EQ(verify(arguments).status, 2) << "the place is taken";
+  const std::string weights = *read_file(out / "model.safetensors");
+  fs::remove_all(out);
+  EXPECT_EQ(verify(arguments).status, 0);
+  EXPECT_EQ(*read_file(out / "model.safetensors"), weights);
+  fs::remove_all(out);
+  auto seeded = arguments;
+  seeded.insert(seeded.end(), {"--seed", "1"});
+  EXPECT_EQ(verify(seeded).status, 0);
+  EXPECT_NE(*read_file(out / "model.safetensors"), weights);
+  EXPECT_EQ(verify({source.string(), "--shrink", "1x16", "--out", (scratch.path() / "tiny").string()}).status, 0);
+  EXPECT_EQ(verify({(scratch.path() / "tiny").string(), "--shrink", "1x8", "--out", scratch / "tinier"}).status, 0);
+  size_t entries = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(scratch.path())) ++entries;
+  EXPECT_EQ(entries, 4u) << "nothing under temporary names stays";
+}
+
+TEST(VerifyShrink, RefusesWrongUsageWithStatusTwoAndWritesNothing) {
+  const ScratchDirectory scratch;
+  const std::string model = stored("llama").string(), out = scratch / "small";
+  for (const std::string wrong : {"", "2", "2x", "x4", "2x4x6", "2 x 4", "-1x4", "0x4", "2x0", "2x4.5", "3x4", "2x16",
+                                  "99999999999999999999x4", "2x5"}) {
+    const Outcome outcome = verify({model, "--shrink=" + wrong, "--out", out});
+    EXPECT_EQ(outcome.status, 2) << wrong;
+    EXPECT_NE(outcome.err, "") << wrong;
+    EXPECT_FALSE(fs::exists(out)) << wrong;
+  }
+  EXPECT_NE(verify({model, "--shrink", "2x5", "--out", out}).err.find("the next width that can is"), std::string::npos);
+  EXPECT_NE(verify({model, "--shrink", "2x6"}).err.find("--out"), std::string::npos);
+  EXPECT_EQ(verify({model, "--shrink", "2x6", "--out", out, "--reference", reference_of("llama")}).status, 2);
+  EXPECT_EQ(verify({model, "--reference", reference_of("llama"), "--out", out}).status, 2);
+  EXPECT_EQ(verify({"/nowhere", "--shrink", "2x6", "--out", out}).status, 3);
+  EXPECT_NE(verify({model, "--shrink", "2x6", "--out", "/proc/small"}).status, 0);
+}
+
 TEST(VerifyVerb, RefusesWhatItCannotCompareWithStatusThree) {
   const std::string model = stored("gpt2").string();
   const auto message = [&](const std::string& directory, const std::string& reference, int status) {
@@ -151,12 +237,19 @@ TEST(VerifyVerb, RefusesWhatItCannotCompareWithStatusThree) {
 
 TEST(VerifyVerb, RefusesWrongUsageWithStatusTwo) {
   const std::string model = stored("gpt2").string(), reference = reference_of("gpt2");
-  EXPECT_EQ(run_ingot({"verify", model}).status, 2);
+  const Outcome nothing = run_ingot({"verify", model});
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_NE(nothing.err.find("--reference"), std::string::npos);
+  EXPECT_EQ(verify({model, "--reference", reference, "--layer", "0", "--curve-tolerance", "0.1"}).status, 2);
+  EXPECT_EQ(verify({model, "--reference", reference, "--layers", "0"}).status, 2);
   for (const auto& [flag, value] : {std::pair{"--mode", "fast"},
                                     {"--precision", "fp8"},
                                     {"--layer", "2"},
                                     {"--layer", "-1"},
                                     {"--tolerance", "-1"},
+                                    {"--layer", "one"},
+                                    {"--layer", "1.5"},
+                                    {"--curve-tolerance", "-1"},
                                     {"--threads", "0"}})
     EXPECT_EQ(run_ingot({"verify", model, "--reference", reference, flag, value}).status, 2) << flag << " " << value;
 }
