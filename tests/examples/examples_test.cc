@@ -49,25 +49,25 @@ output "y" = %1
 )");
 }
 
-// A block of code in docs/ that begins with "// FILE" is a part of that file, word for word.
+// A block of code in docs/ that begins with "// FILE" (in Python "# FILE") is a part of that file, word for word.
 TEST(Docs, ShowCodeThatIsThere) {
   const fs::path root = INGOT_SOURCE_DIR;
   int blocks = 0;
   for (const auto& entry : fs::directory_iterator(root / "docs")) {
     if (entry.path().extension() != ".md") continue;
     const std::string text = *read_file(entry.path());
-    constexpr std::string_view kFence = "```cpp\n// ";
-    for (size_t at = text.find(kFence); at != std::string::npos; at = text.find(kFence, at + 1)) {
-      const size_t name = at + kFence.size(), line = text.find('\n', name), end = text.find("```", line);
-      const std::string file = text.substr(name, line - name), code = text.substr(line + 1, end - line - 1);
-      const auto source = read_file(root / file);
-      ASSERT_TRUE(source.ok()) << entry.path() << ": " << source.error().message;
-      EXPECT_NE(source->find(code), std::string::npos) << entry.path() << " shows what is not in " << file << ":\n"
-                                                       << code;
-      ++blocks;
-    }
+    for (const std::string_view fence : {"```cpp\n// ", "```python\n# "})
+      for (size_t at = text.find(fence); at != std::string::npos; at = text.find(fence, at + 1)) {
+        const size_t name = at + fence.size(), line = text.find('\n', name), end = text.find("```", line);
+        const std::string file = text.substr(name, line - name), code = text.substr(line + 1, end - line - 1);
+        const auto source = read_file(root / file);
+        ASSERT_TRUE(source.ok()) << entry.path() << ": " << source.error().message;
+        EXPECT_NE(source->find(code), std::string::npos) << entry.path() << " shows what is not in " << file << ":\n"
+                                                         << code;
+        ++blocks;
+      }
   }
-  EXPECT_GE(blocks, 4);
+  EXPECT_GE(blocks, 6);
 }
 
 }  // namespace
