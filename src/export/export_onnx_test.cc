@@ -6,11 +6,14 @@
 #include "export/open_graph.h"
 #include "export/testing.h"
 #include "ops/add.h"
+#include "ops/broadcast_to.h"
 #include "ops/concat.h"
+#include "ops/constant.h"
 #include "ops/dropout.h"
 #include "ops/embedding.h"
 #include "ops/reshape.h"
 #include "ops/slice.h"
+#include "ops/sum.h"
 
 namespace ingot {
 namespace {
@@ -298,6 +301,11 @@ TEST_F(ExportOnnx, WhatHasNoCounterpartIsRefusedByName) {
          const int64_t tokens = builder.shape(x)[1];
          return add(builder, x, slice(builder, x, 1, tokens - 1, tokens));
        }},
+      {"with a number that follows the length",
+       {"constant", "extra", "depend"},
+       [](Builder& builder, const Weights&, const TokenInputs&, ValueId x) {
+         return add(builder, x, constant(builder, 1.0 / static_cast<double>(builder.shape(x)[1]), {}));
+       }},
       {"with an extent that is no product",
        {"concat", "extra", "[3,8,12]"},
        [](Builder& builder, const Weights&, const TokenInputs&, ValueId x) {
@@ -309,6 +317,12 @@ TEST_F(ExportOnnx, WhatHasNoCounterpartIsRefusedByName) {
        [](Builder& builder, const Weights& weights, const TokenInputs& tokens, ValueId x) {
          const ValueId rows = embedding(builder, weights("transformer.wpe.weight"), tokens.attention.start);
          return add(builder, x, reshape(builder, rows, {builder.shape(x)[0], 1, builder.shape(x)[2]}));
+       }},
+      {"with the room in the caches",
+       {"broadcast_to", "extra", "caches"},
+       [](Builder& builder, const Weights&, const TokenInputs& tokens, ValueId x) {
+         const ValueId one = constant(builder, 1.0, {1});
+         return add(builder, x, sum(builder, broadcast_to(builder, one, {tokens.attention.cache_capacity}), {0}));
        }},
       {"with more state",
        {"memory", "counterpart"},

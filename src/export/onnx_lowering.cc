@@ -135,7 +135,7 @@ Status OnnxLowering::declare_sources() {
 Status OnnxLowering::declare_results() {
   const Graph& graph = graph_.graph();
   const auto result = [&](const std::string& name, ValueId value) {
-    wanted_[static_cast<size_t>(value)] = unique(name);  // the first to have it
+    wanted_[static_cast<size_t>(value)] = unique(name);  // before a weight takes it
     out_.outputs.push_back({name, port_dtype(graph.type(value).dtype), onnx_extents(graph_.extents(value), kTotal)});
   };
   for (const Output& output : graph.outputs) result(output.name, output.value);
@@ -155,12 +155,18 @@ Status OnnxLowering::lower(const Node& node, NodeId id) {
   if (graph_.attributes_vary(id) && !mapping->shape_attributes)
     return usage_error("the op {} at {} has attributes that depend on the batch size or the length: {}", node.op->name,
                        node.path, node.attributes.to_string());
-  for (const ValueId input : node.inputs)
-    if (!mapping->caches && (names_[static_cast<size_t>(input)].empty() || is_cache(input) || is_extended_cache(input)))
-      return usage_error(
-          "the op {} at {} reads the caches, the place in them, or what is kept for a gradient; in an ONNX decoder "
-          "only attention does",
-          node.op->name, node.path);
+  const auto is_foreign = [&](ValueId value) {
+    return names_[static_cast<size_t>(value)].empty() || is_cache(value) || is_extended_cache(value);
+  };
+  const auto is_as_long_as_caches = [&](ValueId value) {
+    return std::ranges::any_of(extents(value), &Extent::capacity);
+  };
+  if (!mapping->caches &&
+      (std::ranges::any_of(node.inputs, is_foreign) || std::ranges::any_of(node.outputs, is_as_long_as_caches)))
+    return usage_error(
+        "the op {} at {} has to do with the caches, the place or the room in them, or what is kept for a gradient; in "
+        "an ONNX decoder only attention has",
+        node.op->name, node.path);
   place_ = node.path;
   if (mapping->lower != nullptr) return mapping->lower(*this, node);
   Names inputs;
@@ -266,21 +272,24 @@ std::string OnnxLowering::shape(const Extents& extents, bool infer) {
     Names parts;
     bool inferred = !infer;
     for (const Extent& extent : extents) {
-      INGOT_CHECK(!extent.capacity, "an extent of the caches as a shape");
-      if (extent.fixed()) {
-        parts.push_back(integers({extent.factor}));
-      } else if (!inferred) {
+      if (extent.fixed() || inferred) {
+        parts.push_back(extent_value(extent));
+      } else {
         inferred = true;
         parts.push_back(integers({-1}));
-      } else {
-        std::string value = extent.batch ? batch() : tokens();
-        if (extent.batch && extent.tokens) value = emit("Mul", {value, tokens()});
-        if (extent.factor != 1) value = emit("Mul", {value, scalar(extent.factor)});
-        parts.push_back(emit("Unsqueeze", {value, integers({0})}));
       }
     }
     return parts.size() == 1 ? parts.front() : emit("Concat", parts, {{"axis", int64_t{0}}});
   });
+}
+
+std::string OnnxLowering::extent_value(const Extent& extent) {
+  INGOT_CHECK(!extent.capacity, "an extent of the caches as a shape");
+  if (extent.fixed()) return integers({extent.factor});
+  std::string value = extent.batch ? batch() : tokens();
+  if (extent.batch && extent.tokens) value = emit("Mul", {value, tokens()});
+  if (extent.factor != 1) value = emit("Mul", {value, scalar(extent.factor)});
+  return emit("Unsqueeze", {value, integers({0})});
 }
 
 // In the form that needs the least: an extent that stays in its place is copied (0), one may follow from the others.

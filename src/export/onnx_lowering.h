@@ -90,6 +90,7 @@ class OnnxLowering {
   Status lower(const Node& node, NodeId id);
   void find_transposed();
   void declare_parameter(const Source& source);
+  std::string extent_value(const Extent& extent);  // int64 [1]
   std::string unique(const std::string& stem);
   std::string constant(DType dtype, const std::vector<int64_t>& shape, std::string bytes, const std::string& stem);
 

@@ -168,16 +168,12 @@ Status lower_broadcast_to(OnnxLowering& to, const Node& node) {
 }
 
 Status lower_constant(OnnxLowering& to, const Node& node) {
-  const auto& attributes = node.attributes.as<ConstantAttributes>();
-  const Extents& extents = to.extents(node.outputs[0]);
-  if (attributes.values.size() == 1) {
-    const std::string value = to.numbers(attributes.values, {}, attributes.dtype);
-    to.define(node.outputs[0], extents.empty() ? value : to.emit("Expand", {value, to.shape(extents)}));
+  const auto& [dtype, shape, values] = node.attributes.as<ConstantAttributes>();
+  if (values.size() == 1 && !shape.empty()) {
+    to.define(node.outputs[0], to.emit("Expand", {to.numbers(values, {}, dtype), to.integers(shape)}));
     return {};
   }
-  if (!std::ranges::all_of(extents, &Extent::fixed))
-    return usage_error("the constant at {} has an element for each sequence or token", node.path);
-  to.define(node.outputs[0], to.numbers(attributes.values, attributes.shape, attributes.dtype));
+  to.define(node.outputs[0], to.numbers(values, shape, dtype));
   return {};
 }
 
@@ -234,7 +230,7 @@ const OnnxMapping* find_onnx_mapping(std::string_view op) {
       {"cached_attention", nullptr, lower_cached_attention, false, true},
       {"cast", nullptr, lower_cast},
       {"concat", nullptr, lower_concat},
-      {"constant", nullptr, lower_constant, true},
+      {"constant", nullptr, lower_constant},
       {"div", "Div"},
       {"embedding", nullptr, lower_embedding},
       {"erf", "Erf"},
