@@ -63,24 +63,32 @@ std::string transposed(OnnxLowering& to, const std::string& x, Ints permutation)
   return to.emit("Transpose", {x}, {{"perm", std::move(permutation)}});
 }
 
+// Each query's weights on all keys, of the same shape as `scores`.
+std::string weights_of(OnnxLowering& to, std::string scores, const CachedAttentionAttributes& settings, bool grouped) {
+  if (settings.softcap != 0) {
+    const std::string part = to.emit("Tanh", {to.emit("Mul", {scores, to.scalar(1 / settings.softcap)})});
+    scores = to.emit("Mul", {part, to.scalar(settings.softcap)});
+  }
+  return to.emit("Softmax", {to.emit("Add", {scores, bias(to, settings.window, grouped)})}, {{"axis", int64_t{-1}}});
+}
+
 // Each head of keys serves a group of queries: q [B,Hkv,G,T,D], k and v [B,Hkv,1,P+T,D]. Gives [B,T,H,D].
-std::string grouped(OnnxLowering& to, const std::string& q, const std::string& k, const std::string& v,
-                    const Extents& q_extents, int64_t kv_heads, int64_t window) {
+std::string grouped_heads(OnnxLowering& to, const std::string& q, const std::string& k, const std::string& v,
+                          const Extents& q_extents, int64_t kv_heads, const CachedAttentionAttributes& settings) {
   const int64_t heads = q_extents[2].factor, dim = q_extents[3].factor;
   const std::string groups = to.emit("Reshape", {q, to.integers({0, 0, kv_heads, heads / kv_heads, dim})});
   const std::string one = to.integers({2});
   const std::string keys = to.emit("Unsqueeze", {transposed(to, k, {0, 1, 3, 2}), one});
   const std::string scores = to.emit("MatMul", {transposed(to, groups, {0, 2, 3, 1, 4}), keys});
-  const std::string weights =
-      to.emit("Softmax", {to.emit("Add", {scores, bias(to, window, true)})}, {{"axis", int64_t{-1}}});
+  const std::string weights = weights_of(to, scores, settings, true);
   const std::string out = to.emit("MatMul", {weights, to.emit("Unsqueeze", {v, one})});
   return to.emit("Reshape", {transposed(to, out, {0, 3, 1, 2, 4}), to.integers({0, 0, heads, dim})});
 }
 
-std::string plain(OnnxLowering& to, const std::string& q, const std::string& k, const std::string& v, int64_t window) {
+std::string plain_heads(OnnxLowering& to, const std::string& q, const std::string& k, const std::string& v,
+                        const CachedAttentionAttributes& settings) {
   const std::string scores = to.emit("MatMul", {transposed(to, q, {0, 2, 1, 3}), transposed(to, k, {0, 1, 3, 2})});
-  const std::string weights =
-      to.emit("Softmax", {to.emit("Add", {scores, bias(to, window, false)})}, {{"axis", int64_t{-1}}});
+  const std::string weights = weights_of(to, scores, settings, false);
   return transposed(to, to.emit("MatMul", {weights, v}), {0, 2, 1, 3});
 }
 
@@ -114,20 +122,20 @@ Status lower_cache_write(OnnxLowering& to, const Node& node) {
 }
 
 Status lower_cached_attention(OnnxLowering& to, const Node& node) {
-  const auto& [scale, window] = node.attributes.as<CachedAttentionAttributes>();
+  const auto& settings = node.attributes.as<CachedAttentionAttributes>();
   if (!to.is_extended_cache(node.inputs[1]) || !to.is_extended_cache(node.inputs[2]) || node.inputs[3] != to.start())
     return usage_error("the op cached_attention at {} reads other caches than those with the new tokens", node.path);
   const Extents& q_extents = to.extents(node.inputs[0]);
-  const int64_t kv_heads = to.extents(node.inputs[1])[1].factor;
-  if (!q_extents[2].fixed() || !q_extents[3].fixed() || !to.extents(node.inputs[1])[1].fixed())
+  const Extent kv_heads = to.extents(node.inputs[1])[1];
+  if (!q_extents[2].fixed() || !q_extents[3].fixed() || !kv_heads.fixed())
     return usage_error("the op cached_attention at {} has heads that depend on the batch size or the length",
                        node.path);
   std::string q = to.input(node, 0);
-  if (scale != 1) q = to.emit("Mul", {q, to.scalar(scale)});
+  if (settings.scale != 1) q = to.emit("Mul", {q, to.scalar(settings.scale)});
   const std::string k = to.input(node, 1), v = to.input(node, 2);
-  const std::string out =
-      q_extents[2].factor == kv_heads ? plain(to, q, k, v, window) : grouped(to, q, k, v, q_extents, kv_heads, window);
-  to.define(node.outputs[0], to.emit("Mul", {out, sees(to, window)}));
+  const std::string out = q_extents[2] == kv_heads ? plain_heads(to, q, k, v, settings)
+                                                   : grouped_heads(to, q, k, v, q_extents, kv_heads.factor, settings);
+  to.define(node.outputs[0], to.emit("Mul", {out, sees(to, settings.window)}));
   return {};
 }
 

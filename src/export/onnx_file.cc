@@ -114,6 +114,8 @@ int64_t onnx_type(DType dtype) {
       return onnx::TensorProto::INT64;
     case DType::u8:
       return onnx::TensorProto::UINT8;
+    case DType::i8:
+      return onnx::TensorProto::INT8;
   }
   return onnx::TensorProto::UNDEFINED;
 }

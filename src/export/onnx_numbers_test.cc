@@ -171,7 +171,7 @@ TEST_P(OnnxNumbers, AreThoseOfPyTorch) {
     // In parts, of which the first may be padding alone.
     const auto first = expect_logits(graph, width, 0, 2, no_past());
     const auto second = expect_logits(graph, width, 2, 3, first);
-    expect_logits(graph, width, 3, width, second);
+    if (width > 3) expect_logits(graph, width, 3, width, second);
   }
 }
 

@@ -182,6 +182,8 @@ const MODELS = {
   mistral: {...LLAMA, model_type: 'mistral', sliding_window: 7},
   qwen2: {...LLAMA, model_type: 'qwen2', tie_word_embeddings: true},
   qwen3: {...LLAMA, model_type: 'qwen3', head_dim: 14},
+  gemma2: {...LLAMA, model_type: 'gemma2', head_dim: 10, query_pre_attn_scalar: 12, sliding_window: 5,
+           attn_logit_softcapping: 4.0, final_logit_softcapping: 6.0},
 };
 
 const stories = path.join(root, '..', 'shared', 'data', 'stories260k');
