@@ -16,6 +16,9 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#define ONNX_NAMESPACE onnx
+#include <onnx/common/version.h>
+
 namespace ingot::cli {
 namespace {
 
@@ -81,7 +84,7 @@ std::vector<LibraryVersion> library_versions() {
       {"gomp", "1", shared_library("gomp").run},
       {"hwy", dotted(HWY_MAJOR, HWY_MINOR, HWY_PATCH), shared_library("hwy").run},
       {"nlohmann-json", json, json},
-      shared_library("onnx"),
+      {"onnx", onnx::LAST_RELEASE_VERSION, shared_library("onnx").run},
       {"pcre2", fmt::format("{}.{}", PCRE2_MAJOR, PCRE2_MINOR), pcre2_version()},
       shared_library("protobuf"),
       {"spdlog", dotted(SPDLOG_VER_MAJOR, SPDLOG_VER_MINOR, SPDLOG_VER_PATCH), shared_library("spdlog").run},
