@@ -11,6 +11,7 @@ wanted() {  # the packages of a section
 
 missing=()
 for section in "$@"; do
+  grep -qxF "[$section]" "$here/packages.txt" || { echo "install_packages.sh: packages.txt has no section [$section]" >&2; exit 2; }
   for package in $(wanted "$section"); do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -q '^installed$' || missing+=("$package")
   done

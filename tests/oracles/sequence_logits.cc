@@ -23,7 +23,7 @@ Status write_logits(const fs::path& directory, const fs::path& ids, const fs::pa
   size_t longest = 1;
   for (const auto& sequence : sequences) longest = std::max(longest, sequence.size());
   const ThreadPool pool(1);
-  INGOT_ASSIGN(auto generator, Generator::create(model.model, static_cast<int64_t>(longest), pool));
+  INGOT_ASSIGN(auto generator, Generator::create(model.model, {.tokens = static_cast<int64_t>(longest)}, pool));
   INGOT_TRY(load_weights(directory, model.model, generator->arena()));
   INGOT_ASSIGN(AtomicFile file, AtomicFile::create(out));
   for (const auto& sequence : sequences) {
