@@ -1,4 +1,6 @@
-// One generated token of GPT-2 124M beside the machine's limit: it cannot be faster than one reading of the weights.
+// One generated token of GPT-2 124M beside the machine's limit: it cannot be faster than one reading of the weights and
+// caches. of_the_limit is the median of the ratios of readings and steps made in turn. Arguments: threads, tokens
+// before, bits of a weight.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -38,7 +40,8 @@ float read_all(const Arena& arena, const ThreadPool& pool) {
 void generate_a_token(benchmark::State& state) {
   const ThreadPool pool(static_cast<int>(state.range(0)));
   const Model model = Model::preset("gpt2-124m").value();
-  auto generator = Generator::create(model, {.tokens = 512}, pool).value();
+  const WeightFormat weights = state.range(2) == 8 ? WeightFormat::int8 : WeightFormat::fp32;
+  auto generator = Generator::create(model, {.tokens = 512, .weights = weights}, pool).value();
   const std::vector<int32_t> prompt(static_cast<size_t>(state.range(1)), 1);
   if (!generator->feed(prompt).ok()) return state.SkipWithError("the prompt does not fit");
   std::vector<double> steps, readings, ratios;
@@ -59,10 +62,13 @@ void generate_a_token(benchmark::State& state) {
   state.counters["of_the_limit"] = median(ratios);
 }
 BENCHMARK(generate_a_token)
-    ->ArgNames({"threads", "context"})
-    ->Args({1, 16})
-    ->Args({1, 400})
-    ->Args({2, 16})
+    ->ArgNames({"threads", "context", "bits"})
+    ->Args({1, 16, 32})
+    ->Args({2, 16, 32})
+    ->Args({2, 400, 32})
+    ->Args({1, 16, 8})
+    ->Args({2, 16, 8})
+    ->Args({2, 400, 8})
     ->Iterations(40)
     ->Unit(benchmark::kMillisecond)
     ->UseManualTime();

@@ -1,8 +1,10 @@
 // Matrix products, plain and with an elementwise program around them: each tile of the product goes through the program
 // while it is in cache.
 #include <algorithm>
+#include <optional>
 
 #include "kernels/matmul/matmul.h"
+#include "kernels/matmul/split_product.h"
 #include "ops/linear.h"
 #include "ops/matmul.h"
 #include "ops/matmul_add.h"
@@ -37,18 +39,21 @@ bool pays_to_pack(const MatmulShape& shape) {
 class Product {
  public:
   static Result<Product> create(MatmulShape shape, int threads) {
+    if (kernels::SplitProduct::fits(shape)) return Product(kernels::SplitProduct(shape));
     shape.packed_b = pays_to_pack(shape);
     INGOT_ASSIGN(auto matmul, Matmul::create(shape, threads));
     return Product(std::move(matmul));
   }
   int64_t temporary_bytes() const {
+    if (split_) return static_cast<int64_t>(split_->workspace_bytes());
     return matmul_->shape().packed_b ? static_cast<int64_t>(matmul_->packed_b_bytes()) : 0;
   }
-  int64_t scratch_bytes() const { return static_cast<int64_t>(matmul_->scratch_bytes()); }
+  int64_t scratch_bytes() const { return split_ ? 0 : static_cast<int64_t>(matmul_->scratch_bytes()); }
 
   // after(tile, thread) is called by the thread that computed the tile.
   template <class After>
   void run(const RunArguments& args, const float* a, const float* b, float* c, const After& after) const {
+    if (split_) return run_split(args, a, b, c, after);
     const std::byte* operand = reinterpret_cast<const std::byte*>(b);
     if (matmul_->shape().packed_b) {
       args.pool.run(matmul_->pack_tiles(), [&](int64_t part, int thread) {
@@ -64,7 +69,19 @@ class Product {
 
  private:
   explicit Product(std::unique_ptr<Matmul> matmul) : matmul_(std::move(matmul)) {}
-  std::unique_ptr<Matmul> matmul_;
+  explicit Product(const kernels::SplitProduct& split) : split_(split) {}
+
+  template <class After>
+  void run_split(const RunArguments& args, const float* a, const float* b, float* c, const After& after) const {
+    args.pool.run(split_->parts(), [&](int64_t part, int) { split_->run_part(part, a, b, args.temporary); });
+    args.pool.run(split_->tiles(), [&](int64_t tile, int thread) {
+      split_->combine(tile, args.temporary, c);
+      after(split_->tile(tile), thread);
+    });
+  }
+
+  std::unique_ptr<Matmul> matmul_;  // or
+  std::optional<kernels::SplitProduct> split_;
 };
 
 constexpr auto kNothingAfter = [](const Matmul::Tile&, int) {};

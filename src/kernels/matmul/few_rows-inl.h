@@ -16,64 +16,41 @@
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
 
-// Steps of k between what is multiplied and what is asked for: rows of B lie pages apart, which no hardware follows.
-inline constexpr int64_t kStepsAhead = 12;
+// B in memory as [k, columns]: some steps of k at a time, along all columns of the tile, so that memory is read in
+// stretches as long as the tile is wide. C holds the sums in between; it stays in the first-level cache.
+inline constexpr int64_t kStepsATime = 8;
 
-HWY_INLINE void store_sum(const MatmulTile& tile, int64_t row, int64_t column, FloatVec sum, auto at) {
-  float* to = tile.c + row * tile.ldc + column;
-  at.store(tile.accumulate ? hn::Add(at.load(to), sum) : sum, to);
+// C[:, column, …) (+)= A[:, p, p + kSteps) * B[p, p + kSteps).
+template <int kRows, int kSteps>
+HWY_INLINE void add_steps(const MatmulTile& tile, int64_t p, int64_t column, bool accumulate, auto at) {
+  const int64_t a_row = tile.transpose_a ? 1 : tile.lda, a_step = tile.transpose_a ? tile.lda : 1;
+  const float* a = tile.a + p * a_step;
+  const float* b = tile.b + p * tile.ldb + column;
+  float* c = tile.c + column;
+  FloatVec sums[kRows];
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i) sums[i] = accumulate ? at.load(c + i * tile.ldc) : hn::Zero(kFloat);
+#pragma GCC unroll 8
+  for (int s = 0; s < kSteps; ++s) {
+    const FloatVec values = at.load(b + s * tile.ldb);
+    __builtin_prefetch(b + (kStepsATime + s) * tile.ldb, 0, 2);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) sums[i] = hn::MulAdd(set(a[i * a_row + s * a_step]), values, sums[i]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i) at.store(sums[i], c + i * tile.ldc);
 }
 
-// B in memory as [k, columns]. Sums of even and of odd steps, or of all where rows enough keep the multipliers busy.
 template <int kRows>
 HWY_NOINLINE void few_rows_plain(const MatmulTile& tile) {
-  constexpr int kVectors = kRows == 1 ? 4 : 2, kSums = kRows <= 2 ? 2 : 1;
-  const int64_t step = lanes(), width = kVectors * step;
-  const int64_t a_row = tile.transpose_a ? 1 : tile.lda, a_step = tile.transpose_a ? tile.lda : 1;
-  int64_t column = 0;
-  for (; column + width <= tile.columns; column += width) {
-    FloatVec sums[kSums][kRows][kVectors];
-#pragma GCC unroll 4
-    for (int s = 0; s < kSums; ++s)
-#pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 4
-        for (int v = 0; v < kVectors; ++v) sums[s][i][v] = hn::Zero(kFloat);
-    const auto add_step = [&](int64_t p, FloatVec(&part)[kRows][kVectors]) HWY_ATTR {
-      const float* b = tile.b + p * tile.ldb + column;
-      for (int64_t line = 0; line < width; line += 16) __builtin_prefetch(b + kStepsAhead * tile.ldb + line);
-      FloatVec factors[kRows];
-#pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) factors[i] = set(tile.a[i * a_row + p * a_step]);
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const FloatVec values = hn::LoadU(kFloat, b + v * step);
-#pragma GCC unroll 4
-        for (int i = 0; i < kRows; ++i) part[i][v] = hn::MulAdd(factors[i], values, part[i][v]);
-      }
-    };
-    int64_t p = 0;
-    for (; p + kSums <= tile.k; p += kSums)
-#pragma GCC unroll 4
-      for (int s = 0; s < kSums; ++s) add_step(p + s, sums[s]);
-    if (p < tile.k) add_step(p, sums[0]);
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        const FloatVec sum = kSums == 1 ? sums[0][i][v] : hn::Add(sums[0][i][v], sums[kSums - 1][i][v]);
-        store_sum(tile, i, column + v * step, sum, WholeVector{});
-      }
-  }
-  for_vectors(tile.columns - column, [&](int64_t j, auto at) HWY_ATTR {
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) {
-      FloatVec sum = hn::Zero(kFloat);
-      for (int64_t p = 0; p < tile.k; ++p)
-        sum = hn::MulAdd(set(tile.a[i * a_row + p * a_step]), at.load(tile.b + p * tile.ldb + column + j), sum);
-      store_sum(tile, i, column + j, sum, at);
-    }
-  });
+  bool accumulate = tile.accumulate;
+  int64_t p = 0;
+  for (; p + kStepsATime <= tile.k; p += kStepsATime, accumulate = true)
+    for_vectors(tile.columns, [&](int64_t column, auto at)
+                                  HWY_ATTR { add_steps<kRows, kStepsATime>(tile, p, column, accumulate, at); });
+  for (; p < tile.k; ++p, accumulate = true)
+    for_vectors(tile.columns,
+                [&](int64_t column, auto at) HWY_ATTR { add_steps<kRows, 1>(tile, p, column, accumulate, at); });
 }
 
 // kColumns columns of C with B in memory as [columns, k]; A is not transposed.
@@ -95,6 +72,7 @@ HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
 #pragma GCC unroll 4
     for (int j = 0; j < kColumns; ++j) {
       const FloatVec values = at.load(b + j * tile.ldb + p);
+      __builtin_prefetch(b + (j + kColumns) * tile.ldb + p, 0, 2);
 #pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) part[i][j] = hn::MulAdd(factors[i], values, part[i][j]);
     }

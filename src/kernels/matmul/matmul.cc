@@ -36,7 +36,7 @@ Cut cut_of(const MatmulShape& shape) {
     const int64_t most = std::min(panels, kWantedTiles + kWantedTiles / 2);
     if (shape.rows > kFewRows) return {1, most, shape.rows};
     // Wide enough that memory is read in long stretches, and that a tile is worth waking a thread for.
-    const int64_t worthwhile = std::min(panels / 2, shape.n * shape.k / kFewRowsTile);
+    const int64_t worthwhile = std::min(panels / (shape.transpose_b ? 2 : 6), shape.n * shape.k / kFewRowsTile);
     return {1, std::clamp<int64_t>(worthwhile, 1, most), shape.rows};
   }
   Cut cut;

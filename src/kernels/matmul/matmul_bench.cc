@@ -6,10 +6,13 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "base/parallel.h"
 #include "base/system.h"
+#include "kernels/huge_buffer.h"
+#include "kernels/matmul/split_product.h"
 #include "kernels/peak/peak.h"
 
 namespace ingot::kernels {
@@ -103,12 +106,47 @@ void gpt2(benchmark::internal::Benchmark* bench) {
   }
   bench->UseRealTime()->Unit(benchmark::kMicrosecond);
 }
-void generation(benchmark::internal::Benchmark* bench) {
-  for (int64_t rows : {1, 8}) {
-    for (const auto& [k, n] : {std::pair<int64_t, int64_t>{768, 2304}, {3072, 768}, {768, 50257}})
-      bench->Args({rows, k, n});
-  }
-  bench->UseRealTime()->Unit(benchmark::kMicrosecond);
+// A few rows times one weight after the other out of more than the caches hold, as generation has them.
+void generation(benchmark::State& state, bool transposed) {
+  const int64_t rows = state.range(0), k = state.range(1), n = state.range(2),
+                weights = (int64_t{1} << 28) / (4 * k * n) + 1;
+  const ThreadPool pool(static_cast<int>(state.range(3)));
+  MatmulShape shape;
+  shape.rows = rows, shape.n = n, shape.k = k, shape.transpose_b = transposed;
+  const auto matmul = Matmul::create(shape, pool.threads()).value();
+  const std::vector<float> a = numbers(rows * k);
+  const HugeBuffer<float> b(weights * k * n);
+  pool.run(weights, [&](int64_t i, int) { std::fill_n(b.data() + i * k * n, k * n, 0.5f); });
+  std::vector<float> c(static_cast<size_t>(rows * n));
+  const size_t scratch_stride = (matmul->scratch_bytes() + 127) / 64 * 64;
+  std::vector<std::byte> scratch(scratch_stride * static_cast<size_t>(pool.threads()));
+  const auto whole = [&](const float* weight) {
+    pool.run(matmul->tiles(), [&](int64_t tile, int thread) {
+      matmul->run(tile, a.data(), weight, c.data(), thread,
+                  scratch.data() + scratch_stride * static_cast<size_t>(thread));
+    });
+  };
+  std::optional<SplitProduct> split;
+  if (SplitProduct::fits(shape)) split.emplace(shape);
+  std::vector<std::byte> workspace(split ? split->workspace_bytes() : 0);
+  const auto in_parts = [&](const float* weight) {
+    pool.run(split->parts(), [&](int64_t part, int) { split->run_part(part, a.data(), weight, workspace.data()); });
+    pool.run(split->tiles(), [&](int64_t tile, int) { split->combine(tile, workspace.data(), c.data()); });
+  };
+  for (auto _ : state)
+    for (int64_t i = 0; i < weights; ++i) split ? in_parts(b.data() + i * k * n) : whole(b.data() + i * k * n);
+  const double bytes = static_cast<double>(weights * k * n) * 4;
+  state.counters["weight_GB/s"] =
+      benchmark::Counter(1e-9 * bytes * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["of_reading"] = benchmark::Counter(
+      1e-9 * bytes * static_cast<double>(state.iterations()) / read_bandwidth(pool), benchmark::Counter::kIsRate);
+}
+void generation_shapes(benchmark::internal::Benchmark* bench) {
+  for (const int64_t threads : {1, 2})
+    for (const int64_t rows : {1, 4})
+      for (const auto& [k, n] : {std::pair<int64_t, int64_t>{768, 2304}, {768, 768}, {3072, 768}, {768, 50257}})
+        bench->Args({rows, k, n, threads});
+  bench->ArgNames({"rows", "k", "n", "threads"})->UseRealTime()->Unit(benchmark::kMillisecond);
 }
 
 BENCHMARK_CAPTURE(run, forward, Kind::forward)->Apply(gpt2);
@@ -117,7 +155,8 @@ BENCHMARK_CAPTURE(run, input_gradient, Kind::input_gradient)->Apply(gpt2);
 BENCHMARK_CAPTURE(run, input_gradient_packed, Kind::input_gradient_packed)->Apply(gpt2);
 BENCHMARK_CAPTURE(run, weight_gradient, Kind::weight_gradient)->Apply(gpt2);
 BENCHMARK_CAPTURE(run, pack, Kind::pack)->Apply(gpt2);
-BENCHMARK_CAPTURE(run, generation, Kind::forward_packed)->Apply(generation);
+BENCHMARK_CAPTURE(generation, plain, false)->Apply(generation_shapes);
+BENCHMARK_CAPTURE(generation, transposed, true)->Apply(generation_shapes);
 
 }  // namespace
 }  // namespace ingot::kernels

@@ -102,6 +102,14 @@ void pack_all(int64_t columns, int64_t k, const float* b, int64_t ldb, bool tran
   }
 }
 
+void add_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate) {
+  for_vectors(n, [&](int64_t i, auto at) {
+    FloatVec sum = accumulate ? at.load(to + i) : hn::Zero(kFloat);
+    for (int64_t part = 0; part < parts; ++part) sum = hn::Add(sum, at.load(from + part * stride + i));
+    at.store(sum, to + i);
+  });
+}
+
 }  // namespace ingot::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -110,6 +118,7 @@ namespace ingot::kernels {
 namespace {
 HWY_EXPORT(run_tile);
 HWY_EXPORT(pack_all);
+HWY_EXPORT(add_parts);
 }  // namespace
 
 size_t matmul_tile_scratch_bytes(int64_t rows) {
@@ -118,6 +127,10 @@ size_t matmul_tile_scratch_bytes(int64_t rows) {
 
 void run_matmul_tile(const MatmulTile& tile, float* scratch) {
   HWY_DYNAMIC_DISPATCH(run_tile)(tile, scratch);
+}
+
+void sum_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate) {
+  HWY_DYNAMIC_DISPATCH(add_parts)(n, parts, from, stride, to, accumulate);
 }
 
 void pack_panels(int64_t columns, int64_t k, const float* b, int64_t ldb, bool transposed, float* panels) {

@@ -28,6 +28,9 @@ inline constexpr int64_t kFewRows = 4;
 size_t matmul_tile_scratch_bytes(int64_t rows);
 void run_matmul_tile(const MatmulTile& tile, float* scratch);
 
+// to[0, n) (+)= the sum of `parts` rows of n, `stride` apart.
+void sum_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate);
+
 // Panels [k, kPanelColumns] one after another, for all `columns` of b.
 void pack_panels(int64_t columns, int64_t k, const float* b, int64_t ldb, bool transposed, float* panels);
 

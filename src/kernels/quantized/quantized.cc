@@ -27,10 +27,8 @@ HWY_INLINE FloatVec load_bytes(const int8_t* from, PartVector part) {
   return load_bytes(buffer);
 }
 
-// How far ahead of its use a row of bytes is asked for: the hardware's prefetchers stop at each page.
-inline constexpr int64_t kBytesAhead = 1024;
-
-// kColumns outputs of kRows rows. A group's products are summed first, then scaled: one multiplication a group.
+// kColumns outputs of kRows rows. A group's products are summed first, then scaled: one multiplication a group. The
+// next outputs are asked for meanwhile.
 template <int kRows, int kColumns>
 HWY_NOINLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t column) {
   const QuantizedMatrix& m = args.matrix;
@@ -62,7 +60,7 @@ HWY_NOINLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_
       }
     };
 #pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) __builtin_prefetch(values + j * inputs + begin + kBytesAhead);
+    for (int j = 0; j < kColumns; ++j) __builtin_prefetch(values + (kColumns + j) * inputs + begin, 0, 2);
     int64_t p = begin;
     for (; p + step <= end; p += step) add(p, WholeVector{});
     if (p < end) add(p, PartVector{end - p});

@@ -10,7 +10,7 @@ namespace ingot::kernels {
 namespace {
 
 void product(benchmark::State& state) {
-  const int64_t rows = state.range(0), outputs = 50257, inputs = 768, group = 64;
+  const int64_t rows = state.range(0), outputs = state.range(1), inputs = 768, group = 64;
   const std::vector<int8_t> values(static_cast<size_t>(outputs * inputs), 3);
   const std::vector<float> scales(static_cast<size_t>(outputs * groups_of(inputs, group)), 0.01f);
   const HugeBuffer<float> x = bench::normal_buffer(rows * inputs, 1), y(rows * outputs);
@@ -18,7 +18,7 @@ void product(benchmark::State& state) {
   for (auto _ : state) quantized_product(args, 0, outputs);
   bench::report_bytes(state, static_cast<double>(values.size() + 4 * scales.size()));
 }
-BENCHMARK(product)->ArgName("rows")->Arg(1)->Arg(2)->Arg(8);
+BENCHMARK(product)->ArgNames({"rows", "outputs"})->Args({1, 50257})->Args({2, 50257})->Args({8, 50257})->Args({1, 500});
 
 }  // namespace
 }  // namespace ingot::kernels
