@@ -5,7 +5,6 @@
 #include <limits>
 #include <numbers>
 
-#include "ops/cache_write.h"
 #include "ops/cached_attention.h"
 #include "ops/rope.h"
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "checkpoint/convert.h"
+#include "ops/cache_write.h"
 #include "ops/matmul.h"
 
 namespace ingot {
@@ -345,7 +346,7 @@ bool OnnxLowering::is_cache(ValueId value) const {
 
 bool OnnxLowering::is_extended_cache(ValueId value) const {
   const Node* node = graph_.graph().producer(value);
-  return node != nullptr && node->op->name == "cache_write";
+  return node != nullptr && node->op == &kCacheWrite;
 }
 
 Result<OnnxGraph> lower_to_onnx(const OpenGraph& graph, DType weights, const std::string& where) {

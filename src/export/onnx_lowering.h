@@ -44,7 +44,6 @@ class OnnxLowering {
   OnnxLowering(const OpenGraph& graph, DType weights);
   Result<OnnxGraph> run(const std::string& where) &&;
 
-  const OpenGraph& graph() const { return graph_; }
   const Extents& extents(ValueId value) const { return graph_.extents(value); }
 
   // The ONNX value of a node's input; of a parameter in f32, however it is stored.

@@ -8,7 +8,6 @@
 #include "export/onnx_attention.h"
 #include "export/onnx_lowering.h"
 #include "ops/add_scalar.h"
-#include "ops/broadcast_to.h"
 #include "ops/cast.h"
 #include "ops/concat.h"
 #include "ops/constant.h"

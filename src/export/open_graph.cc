@@ -1,6 +1,6 @@
 #include "export/open_graph.h"
 
-#include <array>
+#include <optional>
 
 #include "ops/reshape.h"
 
