@@ -53,52 +53,45 @@ HWY_NOINLINE void few_rows_plain(const MatmulTile& tile) {
                 [&](int64_t column, auto at) HWY_ATTR { add_steps<kRows, 1>(tile, p, column, accumulate, at); });
 }
 
-// kColumns columns of C with B in memory as [columns, k]; A is not transposed.
-template <int kRows, int kColumns>
+// How far ahead of its use memory is asked for: the hardware's prefetchers stop at each page.
+inline constexpr int64_t kFloatsAhead = 1024;
+
+// One column of C with B in memory as [columns, k]; A is not transposed. Columns go by one behind the other, so that B is
+// one long stretch of memory.
+template <int kRows>
 HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
-  constexpr int kSums = kRows * kColumns <= 4 ? 2 : 1;
+  constexpr int kSums = kRows <= 2 ? 4 : 2;
   const float* b = tile.b + column * tile.ldb;
-  FloatVec sums[kSums][kRows][kColumns];
-#pragma GCC unroll 4
-  for (int s = 0; s < kSums; ++s)
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 4
-      for (int j = 0; j < kColumns; ++j) sums[s][i][j] = hn::Zero(kFloat);
-  const auto add_vector = [&](int64_t p, auto at, FloatVec(&part)[kRows][kColumns]) HWY_ATTR {
-    FloatVec factors[kRows];
-#pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) factors[i] = at.load(tile.a + i * tile.lda + p);
-#pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) {
-      const FloatVec values = at.load(b + j * tile.ldb + p);
-      __builtin_prefetch(b + (j + kColumns) * tile.ldb + p, 0, 2);
-#pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) part[i][j] = hn::MulAdd(factors[i], values, part[i][j]);
-    }
-  };
-  const int64_t step = lanes();
-  int64_t p = 0;
-  for (; p + kSums * step <= tile.k; p += kSums * step)
-#pragma GCC unroll 4
-    for (int s = 0; s < kSums; ++s) add_vector(p + s * step, WholeVector{}, sums[s]);
-  for_vectors(tile.k - p, [&](int64_t rest, auto at) HWY_ATTR { add_vector(p + rest, at, sums[0]); });
+  FloatVec sums[kRows][kSums];
 #pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) {
-      float* to = tile.c + i * tile.ldc + column + j;
-      const float sum = sum_of_lanes(kSums == 1 ? sums[0][i][j] : hn::Add(sums[0][i][j], sums[kSums - 1][i][j]));
-      *to = tile.accumulate ? *to + sum : sum;
-    }
+    for (int s = 0; s < kSums; ++s) sums[i][s] = hn::Zero(kFloat);
+  const auto add_vector = [&](int64_t p, auto at, int s) HWY_ATTR {
+    const FloatVec values = at.load(b + p);
+    __builtin_prefetch(b + p + kFloatsAhead, 0, 2);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(tile.a + i * tile.lda + p), values, sums[i][s]);
+  };
+  const int64_t step = lanes();
+  int64_t p = 0;
+  for (; p + kSums * step <= tile.k; p += kSums * step) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s) add_vector(p + s * step, WholeVector{}, s);
+  }
+  for_vectors(tile.k - p, [&](int64_t rest, auto at) HWY_ATTR { add_vector(p + rest, at, 0); });
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i) {
+    FloatVec total = hn::Add(sums[i][0], sums[i][1]);
+    if (kSums == 4) total = hn::Add(total, hn::Add(sums[i][kSums - 2], sums[i][kSums - 1]));
+    float* to = tile.c + i * tile.ldc + column;
+    *to = tile.accumulate ? *to + sum_of_lanes(total) : sum_of_lanes(total);
+  }
 }
 
 template <int kRows>
 HWY_NOINLINE void few_rows_transposed(const MatmulTile& tile) {
-  constexpr int kColumns = kRows <= 2 ? 4 : 2;
-  int64_t column = 0;
-  for (; column + kColumns <= tile.columns; column += kColumns) few_dots<kRows, kColumns>(tile, column);
-  for (; column < tile.columns; ++column) few_dots<kRows, 1>(tile, column);
+  for (int64_t column = 0; column < tile.columns; ++column) few_dots<kRows>(tile, column);
 }
 
 // Whether run_few_rows takes the tile.

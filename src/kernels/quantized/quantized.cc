@@ -27,66 +27,61 @@ HWY_INLINE FloatVec load_bytes(const int8_t* from, PartVector part) {
   return load_bytes(buffer);
 }
 
-// kColumns outputs of kRows rows. A group's products are summed first, then scaled: one multiplication a group. The
-// next outputs are asked for meanwhile.
-template <int kRows, int kColumns>
-HWY_NOINLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t column) {
+// How far ahead of its use memory is asked for: the hardware's prefetchers stop at each page.
+inline constexpr int64_t kBytesAhead = 4096;
+
+// One output of kRows rows. Outputs go by one behind the other, so that the weights are one long stretch of memory,
+// which the hardware's prefetchers follow. A group's products are summed first, then scaled: one multiplication a
+// group.
+template <int kRows>
+HWY_INLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t output) {
+  constexpr int kSums = 4;
   const QuantizedMatrix& m = args.matrix;
   const int64_t inputs = m.inputs, groups = groups_of(inputs, m.group), step = lanes();
-  const int8_t* values = m.values + column * inputs;
-  const float* scales = m.scales + column * groups;
+  const int8_t* values = m.values + output * inputs;
+  const float* scales = m.scales + output * groups;
   const float* x = args.x + row * inputs;
-  FloatVec totals[kRows][kColumns];
+  FloatVec totals[kRows];
 #pragma GCC unroll 4
-  for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) totals[i][j] = hn::Zero(kFloat);
-  for (int64_t group = 0; group < groups; ++group) {
-    const int64_t begin = group * m.group, end = std::min(inputs, begin + m.group);
-    FloatVec sums[kRows][kColumns];
+  for (int i = 0; i < kRows; ++i) totals[i] = hn::Zero(kFloat);
+  for (int64_t group = 0, p = 0; group < groups; ++group) {
+    const int64_t end = std::min(inputs, p + m.group);
+    __builtin_prefetch(values + p + kBytesAhead, 0, 2);
+    FloatVec sums[kRows][kSums];
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i)
 #pragma GCC unroll 4
-      for (int j = 0; j < kColumns; ++j) sums[i][j] = hn::Zero(kFloat);
-    const auto add = [&](int64_t p, auto at) HWY_ATTR {
-      FloatVec factors[kRows];
+      for (int s = 0; s < kSums; ++s) sums[i][s] = hn::Zero(kFloat);
+    const auto add = [&](int64_t at_input, auto at, int s) HWY_ATTR {
+      const FloatVec weight = load_bytes(values + at_input, at);
 #pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) factors[i] = at.load(x + i * inputs + p);
-#pragma GCC unroll 4
-      for (int j = 0; j < kColumns; ++j) {
-        const FloatVec weight = load_bytes(values + j * inputs + p, at);
-#pragma GCC unroll 4
-        for (int i = 0; i < kRows; ++i) sums[i][j] = hn::MulAdd(factors[i], weight, sums[i][j]);
-      }
+      for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(x + i * inputs + at_input), weight, sums[i][s]);
     };
+    for (; p + kSums * step <= end; p += kSums * step) {
 #pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) __builtin_prefetch(values + (kColumns + j) * inputs + begin, 0, 2);
-    int64_t p = begin;
-    for (; p + step <= end; p += step) add(p, WholeVector{});
-    if (p < end) add(p, PartVector{end - p});
-#pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) {
-      const FloatVec scale = set(scales[j * groups + group]);
-#pragma GCC unroll 4
-      for (int i = 0; i < kRows; ++i) totals[i][j] = hn::MulAdd(sums[i][j], scale, totals[i][j]);
+      for (int s = 0; s < kSums; ++s) add(p + s * step, WholeVector{}, s);
     }
+    for (; p + step <= end; p += step) add(p, WholeVector{}, 0);
+    if (p < end) add(p, PartVector{end - p}, 0);
+    p = end;
+    const FloatVec scale = set(scales[group]);
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i)
+      totals[i] =
+          hn::MulAdd(hn::Add(hn::Add(sums[i][0], sums[i][1]), hn::Add(sums[i][2], sums[i][3])), scale, totals[i]);
   }
 #pragma GCC unroll 4
-  for (int i = 0; i < kRows; ++i)
-#pragma GCC unroll 4
-    for (int j = 0; j < kColumns; ++j) args.y[(row + i) * m.outputs + column + j] = sum_of_lanes(totals[i][j]);
+  for (int i = 0; i < kRows; ++i) args.y[(row + i) * m.outputs + output] = sum_of_lanes(totals[i]);
 }
 
 template <int kRows>
-HWY_INLINE void product_of_rows(const QuantizedProduct& args, int64_t row, int64_t begin, int64_t end) {
-  constexpr int kColumns = 4;
-  int64_t column = begin;
-  for (; column + kColumns <= end; column += kColumns) dot_products<kRows, kColumns>(args, row, column);
-  for (; column < end; ++column) dot_products<kRows, 1>(args, row, column);
+HWY_NOINLINE void product_of_rows(const QuantizedProduct& args, int64_t row, int64_t begin, int64_t end) {
+  for (int64_t output = begin; output < end; ++output) dot_products<kRows>(args, row, output);
 }
 
 void product(const QuantizedProduct& args, int64_t begin, int64_t end) {
   int64_t row = 0;
+  for (; row + 4 <= args.rows; row += 4) product_of_rows<4>(args, row, begin, end);
   for (; row + 2 <= args.rows; row += 2) product_of_rows<2>(args, row, begin, end);
   if (row < args.rows) product_of_rows<1>(args, row, begin, end);
 }
