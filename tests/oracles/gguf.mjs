@@ -97,7 +97,7 @@ function trained(name, config, tokenizer = null) {
   const yaml = path.join(work, `${name}.json`);
   fs.writeFileSync(yaml, JSON.stringify({
     output_dir: output,
-    model: {config: {...config, initializer_range: 0.2}},
+    model: {config: {initializer_range: 0.2, ...config}},
     tokenizer: tokenizer ? {path: tokenizer} : {path: path.join(work, `tokenizer-${name}.json`), train_vocab_size: 300},
     data: {train: [{path: corpus}], sequence_length: 64},
     training: {steps: tokenizer ? 1 : 20, global_batch_size: 4},
@@ -123,7 +123,7 @@ const ARCHITECTURES = {
   qwen2: {...LLAMA, model_type: 'qwen2'},
   qwen3: {...LLAMA, model_type: 'qwen3', head_dim: 32},
   gemma2: {...LLAMA, model_type: 'gemma2', num_hidden_layers: 3, head_dim: 24, query_pre_attn_scalar: 24, sliding_window: 16,
-           attn_logit_softcapping: 5.0, final_logit_softcapping: 4.0},
+           attn_logit_softcapping: 5.0, final_logit_softcapping: 4.0, initializer_range: 0.05},
 };
 
 const stories = path.join(root, '..', 'shared', 'data', 'stories260k');
