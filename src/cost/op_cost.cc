@@ -88,22 +88,25 @@ double visible_pairs(int64_t tokens, int64_t window) {
 
 struct AttentionExtents {
   int64_t batch, tokens, heads, head_dim, window;
+  bool capped;
 };
 
 // `products` of the size of the scores: 2 forward (q·k, p·v), 5 backward (q·k again, dp, dv, dq, dk).
 OpCost attention_cost(const View& n, const AttentionExtents& e, double products) {
   const double pairs = static_cast<double>(e.batch * e.heads) * visible_pairs(e.tokens, e.window);
-  return matrix_cost(n, pairs * (products * 2 * static_cast<double>(e.head_dim) + kExpFlops + 4));
+  const double softmax = kExpFlops + 4 + (e.capped ? kExpFlops + 6 : 0);
+  return matrix_cost(n, pairs * (products * 2 * static_cast<double>(e.head_dim) + softmax));
 }
 
 OpCost plain_attention(const View& n, double products) {
   const Shape& q = n.in(0);  // [B,T,H,D]
-  return attention_cost(n, {q[0], q[1], q[2], q[3], n.node.attributes.as<AttentionAttributes>().window}, products);
+  const auto& a = n.node.attributes.as<AttentionAttributes>();
+  return attention_cost(n, {q[0], q[1], q[2], q[3], a.window, a.softcap > 0}, products);
 }
 
 OpCost packed_attention(const View& n, double products) {
   const auto& a = n.node.attributes.as<AttentionPackedAttributes>();
-  return attention_cost(n, {n.in(0)[0], n.in(0)[1], a.heads, a.head_dim, a.window}, products);
+  return attention_cost(n, {n.in(0)[0], n.in(0)[1], a.heads, a.head_dim, a.window, a.softcap > 0}, products);
 }
 
 // New tokens against a cache that is half full on the average.
@@ -120,7 +123,8 @@ OpCost cached_attention(const View& n) {
 OpCost linear_cross_entropy(const View& n, double products) {
   const auto rows = static_cast<double>(n.in(0)[0]), width = static_cast<double>(n.in(0)[1]);
   const double vocabulary = n.in_elements(1) / width;
-  return matrix_cost(n, rows * vocabulary * (2 * products * width + kExpFlops + 4));
+  const bool capped = n.node.attributes.as<LinearCrossEntropyAttributes>().softcap > 0;
+  return matrix_cost(n, rows * vocabulary * (2 * products * width + kExpFlops + 4 + (capped ? kExpFlops + 8 : 0)));
 }
 
 OpCost linear(const View& n) {

@@ -19,6 +19,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   const auto& a = attributes.as<AttentionAttributes>();
   if (a.window < 0 || !(a.dropout >= 0 && a.dropout < 1))
     return failed_error("window {} and dropout {}, expected at least 0 and within [0, 1)", a.window, a.dropout);
+  if (!(a.softcap >= 0)) return failed_error("a softcap of {}, expected at least 0", a.softcap);
   return std::vector<Type>{inputs[0], {DType::f32, {q[0], q[2], q[1], 2}}};
 }
 
@@ -48,7 +49,8 @@ std::vector<OpExample> examples() {
   };
   return {example({1, 5, 2, 3}, 2, {0, 0, 0, 0, 0}, {0.6, 0, 0.0, ""}),
           example({2, 5, 4, 3}, 2, {0, 0, 2, 2, 2, 0, 1, 1, 1, 1}, {0.6, 2, 0.0, ""}),
-          example({2, 4, 2, 3}, 1, {0, 0, 0, 0, 4, 4, 0, 3}, {0.5, 0, 0.3, "h.0.attn"})};
+          example({2, 4, 2, 3}, 1, {0, 0, 0, 0, 4, 4, 0, 3}, {0.5, 0, 0.3, "h.0.attn"}),
+          example({1, 5, 2, 3}, 1, {0, 0, 0, 2, 2}, {1.5, 3, 0.0, "", 0.7})};
 }
 
 }  // namespace

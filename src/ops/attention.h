@@ -1,5 +1,6 @@
 // attention(q, k, v, first_visible) -> out, lse: causal attention as one op, softmax(scale · q·k^T + mask)·v for every
-// batch row and head, without the [B,H,T,T] scores (Dao et al., "FlashAttention", 2022).
+// batch row and head, without the [B,H,T,T] scores (Dao et al., "FlashAttention", 2022). With a softcap the scores
+// before the mask are softcap·tanh(scale · q·k^T / softcap).
 //
 // q is [B,T,H,D], k and v are [B,T,Hkv,D] with H a multiple of Hkv: head h reads key and value head h / (H / Hkv).
 // first_visible is i32[B,T]: query t sees key j iff max(first_visible[t], t - window + 1) <= j <= t. A query that sees
@@ -19,9 +20,11 @@ struct AttentionAttributes {
   // this stream on the [B,H,T,T] tensor.
   double dropout = 0.0;
   std::string stream;
+  double softcap = 0.0;  // 0: none
   static constexpr auto fields =
       std::tuple(field("scale", &AttentionAttributes::scale), field("window", &AttentionAttributes::window),
-                 field("dropout", &AttentionAttributes::dropout), field("stream", &AttentionAttributes::stream));
+                 field("dropout", &AttentionAttributes::dropout), field("stream", &AttentionAttributes::stream),
+                 field("softcap", &AttentionAttributes::softcap));
   bool operator==(const AttentionAttributes&) const = default;
 };
 

@@ -50,6 +50,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
     return failed_error("{} heads on {} key and value heads of {}", a.heads, a.kv_heads, a.head_dim);
   if (a.window < 0 || !(a.dropout >= 0 && a.dropout < 1))
     return failed_error("window {} and dropout {}, expected at least 0 and within [0, 1)", a.window, a.dropout);
+  if (!(a.softcap >= 0)) return failed_error("a softcap of {}, expected at least 0", a.softcap);
   if (rows.rank() != 3 || rows[2] != (a.heads + 2 * a.kv_heads) * a.head_dim)
     return failed_error("qkv {}, expected [B,T,{}]", rows.to_string(), (a.heads + 2 * a.kv_heads) * a.head_dim);
   if (!(inputs[1] == Type{DType::i32, {rows[0], rows[1]}}))
@@ -70,7 +71,7 @@ void evaluate(const EvalContext& context) {
   const Shape& rows = context.inputs[0]->shape;
   const auto parts = attention_packed_layout::unpack(*context.inputs[0], a);
   attention_reference::forward(
-      {rows[0], rows[1], a.heads, a.kv_heads, a.head_dim, {a.scale, a.window, a.dropout, a.stream}, context.random},
+      {rows[0], rows[1], a.heads, a.kv_heads, a.head_dim, attention_packed_layout::unpacked(a), context.random},
       {parts.q, parts.k, parts.v, *context.inputs[1]}, context.outputs[0], context.outputs[1]);
 }
 
@@ -84,7 +85,8 @@ std::vector<OpExample> examples() {
   };
   return {example(1, 5, {0, 0, 0, 0, 0}, {2, 2, 3, 0.6, 0, 0.0, ""}),
           example(2, 4, {0, 0, 2, 2, 0, 1, 1, 1}, {4, 2, 2, 0.7, 2, 0.0, ""}),
-          example(2, 3, {0, 0, 0, 3, 0, 2}, {2, 1, 3, 0.5, 0, 0.3, "h.0.attn"})};
+          example(2, 3, {0, 0, 0, 3, 0, 2}, {2, 1, 3, 0.5, 0, 0.3, "h.0.attn"}),
+          example(1, 5, {0, 0, 0, 2, 2}, {2, 1, 3, 1.5, 3, 0.0, "", 0.7})};
 }
 
 }  // namespace

@@ -13,11 +13,12 @@ struct AttentionPackedAttributes {
   int64_t window = 0;
   double dropout = 0.0;
   std::string stream;
+  double softcap = 0.0;
   static constexpr auto fields = std::tuple(
       field("heads", &AttentionPackedAttributes::heads), field("kv_heads", &AttentionPackedAttributes::kv_heads),
       field("head_dim", &AttentionPackedAttributes::head_dim), field("scale", &AttentionPackedAttributes::scale),
       field("window", &AttentionPackedAttributes::window), field("dropout", &AttentionPackedAttributes::dropout),
-      field("stream", &AttentionPackedAttributes::stream));
+      field("stream", &AttentionPackedAttributes::stream), field("softcap", &AttentionPackedAttributes::softcap));
   bool operator==(const AttentionPackedAttributes&) const = default;
 };
 

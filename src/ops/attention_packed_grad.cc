@@ -25,7 +25,7 @@ void evaluate(const EvalContext& context) {
   const auto parts = attention_packed_layout::unpack(*in[0], a);
   auto grads = attention_packed_layout::make_parts(rows, a);
   attention_reference::backward(
-      {rows[0], rows[1], a.heads, a.kv_heads, a.head_dim, {a.scale, a.window, a.dropout, a.stream}, context.random},
+      {rows[0], rows[1], a.heads, a.kv_heads, a.head_dim, attention_packed_layout::unpacked(a), context.random},
       {parts.q, parts.k, parts.v, *in[1]}, {*in[2], *in[3], *in[4]}, grads.q, grads.k, grads.v);
   attention_packed_layout::pack(grads, context.outputs[0]);
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "ops/attention.h"
 #include "ops/attention_packed.h"
 
 namespace ingot::attention_packed_layout {
@@ -18,5 +19,9 @@ inline std::array<RefTensor*, 3> list(Parts& parts) {
 Parts make_parts(const Shape& rows, const AttentionPackedAttributes& attributes);
 Parts unpack(const RefTensor& qkv, const AttentionPackedAttributes& attributes);
 void pack(Parts& parts, RefTensor& qkv);
+// What is left of the attributes once the parts are apart.
+inline AttentionAttributes unpacked(const AttentionPackedAttributes& a) {
+  return {a.scale, a.window, a.dropout, a.stream, a.softcap};
+}
 
 }  // namespace ingot::attention_packed_layout

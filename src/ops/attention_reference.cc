@@ -45,6 +45,13 @@ class View {
   void add(RefTensor& to, size_t i, double factor, const RefTensor& from, size_t j) const {
     for (size_t d = 0; d < at(p_.head_dim); ++d) to.data[i + d] += factor * from.data[j + d];
   }
+  // The score of a query and a key, and its derivative by the scaled product of the two.
+  std::pair<double, double> score(const RefTensor& q, size_t query, const RefTensor& k, size_t key) const {
+    const double product = p_.attributes.scale * dot(q, query, k, key), cap = p_.attributes.softcap;
+    if (cap == 0) return {product, 1.0};
+    const double t = std::tanh(product / cap);
+    return {cap * t, 1 - t * t};
+  }
   template <class Body>
   void each_row(const Body& body) const {
     for (int64_t b = 0; b < p_.batch; ++b)
@@ -67,7 +74,7 @@ void forward(const Problem& problem, const Inputs& in, RefTensor& out, RefTensor
     double largest = -std::numeric_limits<double>::infinity();
     Row scores;
     for (int64_t j = first; j <= t; ++j) {
-      scores.push_back(problem.attributes.scale * view.dot(in.q, view.q(b, t, h), in.k, view.kv(b, j, h)));
+      scores.push_back(view.score(in.q, view.q(b, t, h), in.k, view.kv(b, j, h)).first);
       largest = std::max(largest, scores.back());
     }
     double* row_lse = &lse.data[view.lse(b, t, h)];
@@ -86,7 +93,7 @@ void forward(const Problem& problem, const Inputs& in, RefTensor& out, RefTensor
 }
 
 // With W the weights and D what dropout multiplies them by: dV = (W·D)^T dO, dW = D·(dO V^T),
-// dS = W (dW - sum_j W dW), where the sum is dO·O.
+// dS = W (dW - sum_j W dW), where the sum is dO·O; a softcap's slope goes on top.
 void backward(const Problem& problem, const Inputs& in, const Saved& saved, RefTensor& dq, RefTensor& dk,
               RefTensor& dv) {
   const View view(problem);
@@ -97,10 +104,10 @@ void backward(const Problem& problem, const Inputs& in, const Saved& saved, RefT
     const double shift = view.dot(saved.dout, row, saved.out, row);
     for (int64_t j = view.first(in.first_visible, b, t); j <= t; ++j) {
       const size_t key = view.kv(b, j, h);
-      const double score = scale * view.dot(in.q, row, in.k, key);
+      const auto [score, slope] = view.score(in.q, row, in.k, key);
       const double weight = std::exp2(score / std::numbers::ln2 - lse[0] - lse[1]);
       const double factor = view.factor(b, h, t, j);
-      const double dscore = weight * (factor * view.dot(saved.dout, row, in.v, key) - shift);
+      const double dscore = slope * weight * (factor * view.dot(saved.dout, row, in.v, key) - shift);
       view.add(dv, key, weight * factor, saved.dout, row);
       view.add(dq, row, scale * dscore, in.k, key);
       view.add(dk, key, scale * dscore, in.q, row);

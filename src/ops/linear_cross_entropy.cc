@@ -21,6 +21,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   INGOT_ASSIGN(const MatmulExtents extents, matmul_extents(x, w, {false, transposed}));
   if (!(inputs[2] == Type{DType::i32, {extents.rows}}))
     return failed_error("targets {}, expected i32[{}]", inputs[2].to_string(), extents.rows);
+  if (!(attributes.as<LinearCrossEntropyAttributes>().softcap >= 0)) return failed_error("a negative softcap");
   if (!(inputs[3] == Type{DType::f32, {}})) return failed_error("scale {}, expected f32[]", inputs[3].to_string());
   return std::vector<Type>{{DType::f32, {}}};
 }
@@ -38,21 +39,27 @@ void gradient(GradientContext& context) {
 }
 
 void evaluate(const EvalContext& context) {
-  const bool transposed = context.node.attributes.as<LinearCrossEntropyAttributes>().transpose_b;
+  const auto& [transposed, softcap] = context.node.attributes.as<LinearCrossEntropyAttributes>();
   std::vector<Type> types;
   std::vector<RefTensor> tensors;
   for (size_t i = 0; i < 4; ++i) {
     types.push_back(context.graph.type(context.node.inputs[i]));
     tensors.push_back(*context.inputs[i]);
   }
-  auto logits =
+  auto products =
       evaluate_op(kMatmul, MatmulAttributes{false, transposed}, std::span(types).first(2), std::span(tensors).first(2));
-  const Type loss_types[] = {{types[0].dtype, logits[0].shape}, types[2], types[3]};
-  const RefTensor loss_inputs[] = {std::move(logits[0]), tensors[2], tensors[3]};
+  const Type loss_types[] = {{types[0].dtype, products[0].shape}, types[2], types[3]};
+  const RefTensor loss_inputs[] = {capped_logits(std::move(products[0]), softcap), tensors[2], tensors[3]};
   context.outputs[0].data = evaluate_op(kCrossEntropy, {}, loss_types, loss_inputs)[0].data;
 }
 
 }  // namespace
+
+RefTensor capped_logits(RefTensor products, double softcap) {
+  if (softcap > 0)
+    for (double& x : products.data) x = softcap * std::tanh(x / softcap);
+  return products;
+}
 
 const OpDef kLinearCrossEntropy{
     .name = "linear_cross_entropy",
@@ -70,6 +77,9 @@ const OpDef kLinearCrossEntropy{
                                          {{}, {}, {6, -100, 0, 2}, {0.25}}},
                                         {{f32({4, 3}), f32({5, 3}), targets, f32({})},
                                          LinearCrossEntropyAttributes{true},
+                                         {{}, {}, {1, 4, -100, 1}, {0.5}}},
+                                        {{f32({4, 3}), f32({5, 3}), targets, f32({})},
+                                         LinearCrossEntropyAttributes{true, 0.8},
                                          {{}, {}, {1, 4, -100, 1}, {0.5}}},
                                         {{f32({4, 3}), f32({5, 3}), targets, f32({})},
                                          LinearCrossEntropyAttributes{true},

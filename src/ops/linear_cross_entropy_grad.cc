@@ -15,7 +15,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
 }
 
 void evaluate(const EvalContext& context) {
-  const bool transposed = context.node.attributes.as<LinearCrossEntropyAttributes>().transpose_b;
+  const auto& [transposed, softcap] = context.node.attributes.as<LinearCrossEntropyAttributes>();
   std::vector<Type> types;
   std::vector<RefTensor> in;
   for (size_t i = 0; i < 5; ++i) {
@@ -31,10 +31,12 @@ void evaluate(const EvalContext& context) {
     return std::move(evaluate_op(kMatmul, flags, operand_types, operands)[0]);
   };
   const RefTensor &x = in[0], &w = in[1];
-  const RefTensor logits = product(x, w, {false, transposed});
+  const RefTensor logits = capped_logits(product(x, w, {false, transposed}), softcap);
   const Type loss_types[] = {{DType::f32, logits.shape}, types[2], types[3], types[4]};
   const RefTensor loss_inputs[] = {logits, in[2], in[3], in[4]};
-  const RefTensor d = evaluate_op(kCrossEntropyGrad, {}, loss_types, loss_inputs)[0];
+  RefTensor d = evaluate_op(kCrossEntropyGrad, {}, loss_types, loss_inputs)[0];
+  for (size_t i = 0; softcap > 0 && i < d.data.size(); ++i)
+    d.data[i] *= 1 - logits.data[i] / softcap * (logits.data[i] / softcap);
   context.outputs[1].data = product(d, w, {false, !transposed}).data;
   context.outputs[2].data = (transposed ? product(d, x, {true, false}) : product(x, d, {true, false})).data;
 }

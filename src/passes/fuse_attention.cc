@@ -10,6 +10,7 @@
 #include "ops/repeat_interleave.h"
 #include "ops/scale.h"
 #include "ops/softmax.h"
+#include "ops/tanh.h"
 #include "ops/transpose.h"
 #include "passes/rewriter.h"
 
@@ -47,8 +48,12 @@ bool match_scores(const Rewriter& rewriter, ValueId scores, Match& match) {
       match.score_product = id;
       return rewriter.shape(scores).rank() == 4;
     }
+    // A soft cap is cap · tanh(x / cap): what multiplies between the softmax and tanh. Masked after it, not before.
+    const bool is_cap = rewriter.is(id, kTanh) && match.mask != kNone && match.attributes.softcap == 0;
     if (rewriter.is(id, kScale)) {
       match.attributes.scale *= node.attributes.as<ScaleAttributes>().factor;
+    } else if (is_cap && match.attributes.scale > 0) {
+      match.attributes.softcap = match.attributes.scale;
     } else if (rewriter.is(id, kMaskScores) && match.mask == kNone) {
       match.mask = id;
     } else if (!rewriter.is(id, kCast)) {

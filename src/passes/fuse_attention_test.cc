@@ -36,10 +36,55 @@ output "y" = %15
 %1 = input "k" : f32[2,3,2,2]
 %2 = input "v" : f32[2,3,2,2]
 %3 = input "first_visible" : i32[2,3]
-%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop"} : f32[2,3,4,2], f32[2,4,3,2] @"h.0"
+%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop", softcap=0} : f32[2,3,4,2], f32[2,4,3,2] @"h.0"
 output "y" = %4
 )");
   expect_unchanged(fuse_attention, result.text);
+}
+
+// softmax of mask(outer · tanh(inner · q·k)), or with the mask before tanh.
+std::string capped_attention(const std::string& outer, bool mask_first) {
+  const std::string mask = " {window=2, fill=-inf} @\"h.0\"\n";
+  std::string text = R"(%0 = input "q" : f32[2,3,4,2]
+%1 = input "k" : f32[2,3,4,2]
+%2 = input "v" : f32[2,3,4,2]
+%3 = input "first_visible" : i32[2,3]
+%4 = transpose(%0) {permutation=[0,2,1,3]} @"h.0"
+%5 = transpose(%1) {permutation=[0,2,1,3]} @"h.0"
+%6 = transpose(%2) {permutation=[0,2,1,3]} @"h.0"
+%7 = matmul(%4, %5) {transpose_b=true} @"h.0"
+%8 = scale(%7) {factor=0.125} @"h.0"
+)";
+  if (mask_first) text += "%9 = mask_scores(%8, %3)" + mask;
+  text += mask_first ? "%10 = tanh(%9) @\"h.0\"\n" : "%10 = tanh(%8) @\"h.0\"\n";
+  text += "%11 = scale(%10) {factor=" + outer + "} @\"h.0\"\n";
+  if (!mask_first) text += "%12 = mask_scores(%11, %3)" + mask;
+  text += mask_first ? "%13 = softmax(%11) @\"h.0\"\n" : "%13 = softmax(%12) @\"h.0\"\n";
+  return text + R"(%14 = matmul(%13, %6) @"h.0"
+%15 = transpose(%14) {permutation=[0,2,1,3]} @"h.0"
+output "y" = %15
+)";
+}
+
+TEST(FuseAttention, TakesASoftCapAlong) {
+  const auto result = run_pass(fuse_attention, capped_attention("4", false));
+  EXPECT_TRUE(result.changed);
+  EXPECT_EQ(result.text, R"(graph "graph"
+%0 = input "q" : f32[2,3,4,2]
+%1 = input "k" : f32[2,3,4,2]
+%2 = input "v" : f32[2,3,4,2]
+%3 = input "first_visible" : i32[2,3]
+%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0, stream="", softcap=4} : f32[2,3,4,2], f32[2,4,3,2] @"h.0"
+output "y" = %4
+)");
+}
+
+TEST(FuseAttention, StaysWhereTanhIsNoSoftCap) {
+  for (const std::string& text : {capped_attention("4", true), capped_attention("-4", false)}) {
+    const auto result = run_pass(fuse_attention, text);
+    EXPECT_FALSE(result.changed);
+    EXPECT_EQ(result.text, print_graph(ingot::testing::graph_of(text)));
+  }
 }
 
 TEST(FuseAttention, StaysWhereTheScoresAreAnOutput) {
@@ -202,7 +247,7 @@ output "y" = %13
 %2 = input "v" : f32[2,3,2,2]
 %3 = input "first_visible" : i32[2,3]
 %4 = transpose(%0) {permutation=[0,2,1,3]} : f32[2,3,4,2]
-%5, %6 = attention(%4, %1, %2, %3) {scale=0.5, window=0, dropout=0, stream=""} : f32[2,3,4,2], f32[2,4,3,2]
+%5, %6 = attention(%4, %1, %2, %3) {scale=0.5, window=0, dropout=0, stream="", softcap=0} : f32[2,3,4,2], f32[2,4,3,2]
 %7 = transpose(%5) {permutation=[0,2,1,3]} : f32[2,4,3,2]
 output "y" = %7
 )");
@@ -230,7 +275,7 @@ output "y" = %13
 %3 = reshape(%0) {shape=[2,3,8,2]} : f32[2,3,8,2] @"attn"
 %4 = rope(%3, %1) {inv_freq=[0.5], rotated_heads=6, inverse=false} : f32[2,3,8,2] @"attn"
 %5 = reshape(%4) {shape=[2,3,16]} : f32[2,3,16] @"attn"
-%6, %7 = attention_packed(%5, %2) {heads=4, kv_heads=2, head_dim=2, scale=0.5, window=2, dropout=0.1, stream="a"} : f32[2,3,8], f32[2,4,3,2] @"attn"
+%6, %7 = attention_packed(%5, %2) {heads=4, kv_heads=2, head_dim=2, scale=0.5, window=2, dropout=0.1, stream="a", softcap=0} : f32[2,3,8], f32[2,4,3,2] @"attn"
 output "y" = %6
 )");
   expect_unchanged(pack_attention, result.text);
@@ -302,7 +347,7 @@ TEST(PackAttention, StaysForSeparateProducts) {
 %1 = input "k" : f32[2,3,2,2]
 %2 = input "v" : f32[2,3,2,2]
 %3 = input "first_visible" : i32[2,3]
-%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop"} : f32[2,3,4,2], f32[2,4,3,2] @"h.0"
+%4, %5 = attention(%0, %1, %2, %3) {scale=0.5, window=2, dropout=0.25, stream="h.0.drop", softcap=0} : f32[2,3,4,2], f32[2,4,3,2] @"h.0"
 output "y" = %4
 )";
   const auto result = run_pass(pack_attention, text);

@@ -196,10 +196,59 @@ output "loss" = %6
 %2 = input "targets" : i32[6]
 %3 = input "scale" : f32[]
 %4 = reshape(%0) {shape=[6,4]} : f32[6,4] @"loss"
-%5 = linear_cross_entropy(%4, %1, %2, %3) {transpose_b=true} : f32[] @"loss"
+%5 = linear_cross_entropy(%4, %1, %2, %3) {transpose_b=true, softcap=0} : f32[] @"loss"
 output "loss" = %5
 )");
   expect_unchanged(fuse_linear_cross_entropy, result.text);
+}
+
+TEST(FuseLinearCrossEntropy, TakesASoftCapAlong) {
+  const auto result = run_pass(fuse_linear_cross_entropy, R"(%0 = input "x" : f32[6,4]
+%1 = parameter "w" : f32[7,4]
+%2 = input "targets" : i32[6]
+%3 = input "scale" : f32[]
+%4 = matmul(%0, %1) {transpose_b=true} @"loss"
+%5 = scale(%4) {factor=0.25} @"loss"
+%6 = tanh(%5) @"loss"
+%7 = scale(%6) {factor=4} @"loss"
+%8 = cross_entropy(%7, %2, %3) @"loss"
+output "loss" = %8
+)");
+  EXPECT_TRUE(result.changed);
+  EXPECT_EQ(result.text, R"(graph "graph"
+%0 = input "x" : f32[6,4]
+%1 = parameter "w" : f32[7,4]
+%2 = input "targets" : i32[6]
+%3 = input "scale" : f32[]
+%4 = linear_cross_entropy(%0, %1, %2, %3) {transpose_b=true, softcap=4} : f32[] @"loss"
+output "loss" = %4
+)");
+}
+
+TEST(FuseLinearCrossEntropy, StaysWhereTanhIsNoCapOfTheLogitsOrIsReadElsewhere) {
+  const auto missed = [](const std::string& outer, const std::string& more) {
+    const std::string text = R"(%0 = input "x" : f32[6,4]
+%1 = parameter "w" : f32[7,4]
+%2 = input "targets" : i32[6]
+%3 = input "scale" : f32[]
+%4 = matmul(%0, %1) {transpose_b=true} @"loss"
+%5 = scale(%4) {factor=0.25} @"loss"
+%6 = tanh(%5) @"loss"
+%7 = scale(%6) {factor=)" + outer +
+                             R"(} @"loss"
+%8 = cross_entropy(%7, %2, %3) @"loss"
+output "loss" = %8
+)" + more;
+    const auto result = run_pass(fuse_linear_cross_entropy, text);
+    EXPECT_FALSE(result.changed);
+    EXPECT_EQ(result.text, print_graph(ingot::testing::graph_of(text)));
+    return misses(result.context);
+  };
+  const std::vector<std::string> between{"linear_cross_entropy: scale stands between the product and the loss"};
+  EXPECT_EQ(missed("3", ""), between);
+  EXPECT_EQ(missed("-4", ""), between);
+  EXPECT_EQ(missed("4", "output \"tanh\" = %6\n"), between);
+  EXPECT_EQ(missed("4", "output \"scaled\" = %5\n"), between);
 }
 
 TEST(FuseLinearCrossEntropy, StaysWhereTheLogitsAreAnOutput) {

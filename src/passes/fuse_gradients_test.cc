@@ -31,7 +31,7 @@ output "dw" = %8
 %2 = input "targets" : i32[6]
 %3 = input "scale" : f32[]
 %4 = constant() {dtype=f32, shape=[], values=[1]} : f32[]
-%5, %6, %7 = linear_cross_entropy_grad(%0, %1, %2, %3, %4) {transpose_b=true} : f32[], f32[6,4], f32[7,4]
+%5, %6, %7 = linear_cross_entropy_grad(%0, %1, %2, %3, %4) {transpose_b=true, softcap=0} : f32[], f32[6,4], f32[7,4]
 output "loss" = %5
 output "dx" = %6
 output "dw" = %7

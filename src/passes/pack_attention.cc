@@ -90,7 +90,7 @@ void rewrite(Rewriter& rewriter, NodeId id, ValueId qkv, NodeId rope) {
     qkv = rewriter.reshaped(rotated, rows, id);
   }
   const auto& a = attention.attributes.as<AttentionAttributes>();
-  const AttentionPackedAttributes attributes{q[2], kv_heads, q[3], a.scale, a.window, a.dropout, a.stream};
+  const AttentionPackedAttributes attributes{q[2], kv_heads, q[3], a.scale, a.window, a.dropout, a.stream, a.softcap};
   const NodeId packed = rewriter.insert(kAttentionPacked, {qkv, attention.inputs[3]}, attributes, id);
   const ValueId out = rewriter.node(packed).outputs[0];
   const std::vector<NodeId> readers = rewriter.readers(attention.outputs[0]);

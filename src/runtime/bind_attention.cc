@@ -41,6 +41,7 @@ AttentionPlan plan_separate(const NodeView& node) {
   AttentionPlan plan;
   plan.shape = {.batch = q[0], .tokens = q[1], .heads = q[2], .kv_heads = k[2], .head_dim = q[3]};
   plan.shape.scale = static_cast<float>(a.scale);
+  plan.shape.softcap = static_cast<float>(a.softcap);
   plan.shape.dropout_p = static_cast<float>(a.dropout);
   plan.shape.window = a.window;
   plan.stream = a.stream;
@@ -54,6 +55,7 @@ AttentionPlan plan_packed(const NodeView& node) {
   plan.shape = {.batch = qkv[0], .tokens = qkv[1], .heads = a.heads, .kv_heads = a.kv_heads, .head_dim = a.head_dim};
   plan.shape.q_row_stride = plan.shape.k_row_stride = plan.shape.v_row_stride = qkv[2];
   plan.shape.scale = static_cast<float>(a.scale);
+  plan.shape.softcap = static_cast<float>(a.softcap);
   plan.shape.dropout_p = static_cast<float>(a.dropout);
   plan.shape.window = a.window;
   plan.packed = true;

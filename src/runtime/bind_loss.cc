@@ -2,6 +2,7 @@
 // through logits, loss and gradients, so that the logits of a whole batch never exist.
 #include "kernels/matmul/matmul.h"
 #include "kernels/softmax/cross_entropy.h"
+#include "kernels/softmax/softcap.h"
 #include "kernels/softmax/softmax.h"
 #include "memory/variables.h"
 #include "ops/linear_cross_entropy.h"
@@ -109,6 +110,8 @@ class LinearCrossEntropy final : public NodeKernel {
     kernel->vocab_ = node.input(1).shape[flags.transpose_b ? 0 : 1];
     kernel->chunk_ = std::max<int64_t>(1, chunk_rows(kernel->rows_));
     kernel->with_gradients_ = with_gradients;
+    kernel->softcap_ = static_cast<float>(flags.softcap);
+    if (kernel->softcap_ > 0) kernel->scratch_bytes = kernel->vocab_ * 4;
     for (int64_t rows : {kernel->chunk_, kernel->rows_ % kernel->chunk_}) {
       if (rows == 0) continue;
       INGOT_ASSIGN(ChunkProducts products, kernel->make_products(rows, flags.transpose_b, node.threads));
@@ -145,8 +148,11 @@ class LinearCrossEntropy final : public NodeKernel {
         call.grad_stride = vocab_;
         call.scale = scale;
       }
-      for_ranges(args, count, rows_a_tile(vocab_),
-                 [&](int64_t first, int64_t last, int) { kernels::cross_entropy(call, first, last); });
+      for_ranges(args, count, rows_a_tile(vocab_), [&](int64_t first, int64_t last, int thread) {
+        if (softcap_ == 0) return kernels::cross_entropy(call, first, last);
+        for (int64_t row = first; row < last; ++row)
+          capped_cross_entropy(call, row, reinterpret_cast<float*>(args.scratch_of(thread)));
+      });
       if (!with_gradients_) continue;
       product(args, *products.dx, logits, weights_back, args.out(1) + begin * width_);
       const Matmul& dw = begin == 0 ? *products.dw_first : *products.dw;
@@ -157,6 +163,17 @@ class LinearCrossEntropy final : public NodeKernel {
   }
 
  private:
+  // One row; `capped` [V] holds its capped logits, which the gradient needs when it has taken their place.
+  void capped_cross_entropy(kernels::CrossEntropy call, int64_t row, float* capped) const {
+    kernels::softcap(call.logits + row * vocab_, softcap_, vocab_, capped);
+    call.logits = capped;
+    call.targets += row;
+    call.loss += row;
+    if (call.grad != nullptr) call.grad += row * vocab_;
+    kernels::cross_entropy(call, 0, 1);
+    if (call.grad != nullptr) kernels::softcap_grad(capped, softcap_, vocab_, call.grad);
+  }
+
   int64_t logits_offset() const { return align_up(rows_ * 8); }
 
   // Behind targets and losses: one chunk of logits, then the weights in the layouts of the products that read them once
@@ -208,6 +225,7 @@ class LinearCrossEntropy final : public NodeKernel {
 
   int64_t rows_ = 0, width_ = 0, vocab_ = 0, chunk_ = 1;
   int64_t packed_offset_ = 0, packed_back_offset_ = 0;
+  float softcap_ = 0;  // 0: none
   bool with_gradients_ = false;
   std::vector<ChunkProducts> products_;  // for a full chunk, and for the last one if it is shorter
 };

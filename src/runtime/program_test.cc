@@ -79,8 +79,9 @@ Graph parsed(const std::string& text) {
 
 // More rows than a chunk has, the last chunk shorter than the others.
 TEST(LinearCrossEntropy, GivesLossAndGradientsOverSeveralChunksOfRows) {
-  for (const char* layout : {"transpose_b=true", "transpose_b=false"}) {
-    const std::string w = std::string(layout) == "transpose_b=true" ? "[131,24]" : "[24,131]";
+  for (const std::string layout :
+       {"transpose_b=true", "transpose_b=false", "transpose_b=true, softcap=1.5", "transpose_b=false, softcap=1.5"}) {
+    const std::string w = layout.starts_with("transpose_b=true") ? "[131,24]" : "[24,131]";
     expect_reference_results(
         parsed("%0 = input \"x\" : f32[601,24]\n%1 = input \"w\" : f32" + w +
                "\n%2 = input \"targets\" : i32[601]\n%3 = input \"scale\" : f32[]\n%4 = input \"dloss\" : f32[]\n"

@@ -56,6 +56,21 @@ HWY_INLINE void pack_queries(int64_t queries, int64_t dim, const float* q, int64
   }
 }
 
+// What queries are multiplied by: scores come out of the product in units of log2 or, where there is a cap, of the cap.
+inline float score_factor(const AttentionTile& tile) {
+  return tile.scale * (tile.softcap > 0 ? 1.0f / tile.softcap : kLog2E);
+}
+
+// Scores [keys, ...] of one panel's queries in units of the cap become capped ones in units of log2.
+HWY_INLINE void cap_scores(int64_t keys, float softcap, float* scores, int64_t stride) {
+  const FloatVec factor = set(softcap * kLog2E);
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
+      float* at = scores + j * stride + lane;
+      hn::StoreU(hn::Mul(vector_tanh(hn::LoadU(kFloat, at)), factor), kFloat, at);
+    }
+}
+
 // Panels [rows, kPanelColumns] of the columns of x [rows, dim].
 HWY_INLINE void pack_columns(int64_t rows, int64_t dim, const float* x, int64_t stride, float* panels) {
   for (int64_t column = 0; column < dim; column += kPanelColumns)

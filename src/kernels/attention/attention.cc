@@ -32,6 +32,7 @@ Status check(const AttentionShape& s) {
     return usage_error("{} attention heads are not a multiple of {} key/value heads", s.heads, s.kv_heads);
   if (!(s.dropout_p >= 0.0f && s.dropout_p < 1.0f))
     return usage_error("attention dropout {} is not in [0, 1)", s.dropout_p);
+  if (!(s.softcap >= 0.0f)) return usage_error("an attention softcap of {}", s.softcap);
   if (s.window < 0) return usage_error("an attention window of {} tokens", s.window);
   if (s.q_row_stride < s.heads * s.head_dim || s.out_row_stride < s.heads * s.head_dim ||
       s.k_row_stride < s.kv_heads * s.head_dim || s.v_row_stride < s.kv_heads * s.head_dim)
@@ -60,6 +61,7 @@ AttentionTile tile_at(const AttentionShape& s, const Place& place, const Attenti
       sight_of(place.begin, place.end, s.window, starts == nullptr ? starts : starts + first_token + place.begin);
   tile.dim = dim;
   tile.scale = s.scale;
+  tile.softcap = s.softcap;
   tile.q = inputs.q + place.q(s);
   tile.k = inputs.k + first_token * s.k_row_stride + kv_head * dim;
   tile.v = inputs.v + first_token * s.v_row_stride + kv_head * dim;

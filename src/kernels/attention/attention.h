@@ -1,4 +1,4 @@
-// Fused causal attention over tiles: out = dropout(softmax(scale * Q K^T + mask)) V for each batch row and head,
+// Fused causal attention over tiles: out = dropout(softmax(cap(scale * Q K^T) + mask)) V for each batch row and head,
 // without a T x T matrix. Forward keeps the log-sum-exp of each row; backward recomputes the probabilities from it (Dao
 // et al., "FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness", 2022). It is kept as two
 // numbers whose sum it is, in units of log2: the row's largest score and the log of the sum of 2^(score - largest).
@@ -30,6 +30,7 @@ struct AttentionShape {
   int64_t q_row_stride = 0, k_row_stride = 0, v_row_stride = 0, out_row_stride = 0;
   float scale = 1.0f;      // usually 1 / sqrt(head_dim)
   float dropout_p = 0.0f;  // [0, 1)
+  float softcap = 0.0f;    // cap(s) = softcap * tanh(s / softcap); 0: s
   int64_t window = 0;      // a query sees this many keys at most, itself included; 0: no limit
   bool need_lse = true;    // forward writes lse
 

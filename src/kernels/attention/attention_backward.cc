@@ -42,11 +42,19 @@ struct RowStatistics {
   RowStatistics from(int64_t query) const { return {maximum + query, log_sum + query, delta + query}; }
 };
 
+// 1 - tanh^2 from a capped score, with `to_tanh` one over the cap in the score's units; 0 for masked ones.
+HWY_INLINE FloatVec slope_of_cap(FloatVec score, float to_tanh) {
+  const FloatVec t = hn::Max(set(-1.0f), hn::Mul(score, set(to_tanh)));
+  return hn::NegMulAdd(t, t, set(1.0f));
+}
+
 // Scores and d(weights) of one panel become weights and d(scores): with P = 2^((score - maximum) - log_sum), dS =
-// scale * P * (dP - delta). Masked scores give P = 0.
-template <bool kDropout>
-HWY_INLINE void softmax_gradient(int64_t keys, float score_scale, const RowStatistics& row, float dropout_p,
+// scale * P * (dP - delta), and where scores are capped their slope on top. Masked scores give P = 0.
+template <bool kDropout, bool kCapped>
+HWY_INLINE void softmax_gradient(int64_t keys, const AttentionTile& tile, const RowStatistics& row,
                                  const uint32_t* words, float* weights, float* dscores) {
+  const float dropout_p = kDropout ? tile.dropout.p : 0.0f, score_scale = tile.scale;
+  const float to_tanh = kCapped ? 1.0f / (tile.softcap * kLog2E) : 0.0f;
   const FloatVec limit = set(dropout_p), scale = set(1.0f / (1.0f - dropout_p)), outer = set(score_scale);
   for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
     const FloatVec maximum = hn::LoadU(kFloat, row.maximum + lane), log_sum = hn::LoadU(kFloat, row.log_sum + lane);
@@ -54,9 +62,11 @@ HWY_INLINE void softmax_gradient(int64_t keys, float score_scale, const RowStati
     for (int64_t j = 0; j < keys; ++j) {
       float* weight_at = weights + j * kQueryTile + lane;
       float* dscore_at = dscores + j * kQueryTile + lane;
-      FloatVec weight = power_of_two(hn::Sub(hn::Sub(hn::LoadU(kFloat, weight_at), maximum), log_sum));
+      const FloatVec score = hn::LoadU(kFloat, weight_at);
+      FloatVec weight = power_of_two(hn::Sub(hn::Sub(score, maximum), log_sum));
       FloatVec dweight = hn::LoadU(kFloat, dscore_at);
-      const FloatVec kept = weight;
+      FloatVec kept = weight;
+      if (kCapped) kept = hn::Mul(kept, slope_of_cap(score, to_tanh));
       if (kDropout) {
         const uint32_t* bits = words + j * kPanelColumns + lane;
         weight = apply_dropout(weight, bits, limit, scale);
@@ -91,13 +101,13 @@ HWY_INLINE void backward_block(const AttentionTile& tile, const RowStatistics& r
                               kQueryTile, false);
     gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, v, tile.v_stride, s.dout_panels + column * dim, dscores,
                               kQueryTile, false);
+    if (tile.softcap > 0) cap_scores(seen, tile.softcap, weights, kQueryTile);
     mask_scores(sight, panel, key_begin, seen, weights, kQueryTile);
-    if (tile.dropout.p > 0) {
-      draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
-      softmax_gradient<true>(seen, tile.scale, rows.from(column), tile.dropout.p, s.words, weights, dscores);
-    } else {
-      softmax_gradient<false>(seen, tile.scale, rows.from(column), 0.0f, nullptr, weights, dscores);
-    }
+    if (tile.dropout.p > 0) draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
+    const auto gradient = tile.dropout.p > 0
+                              ? (tile.softcap > 0 ? softmax_gradient<true, true> : softmax_gradient<true, false>)
+                              : (tile.softcap > 0 ? softmax_gradient<false, true> : softmax_gradient<false, false>);
+    gradient(seen, tile, rows.from(column), s.words, weights, dscores);
     for (int64_t c = 0; c < width; c += kPanelColumns) {
       gemm_panel<LayoutA::columns>(to - from, kPanelColumns, seen, dscores, kQueryTile, s.key_rows + c * keys,
                                    s.dq + column * width + c, width, true);
@@ -122,7 +132,7 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   const AttentionTile& tile = work.tile;
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim), queries = sight.queries();
-  pack_queries(queries, dim, tile.q, tile.q_stride, tile.scale * kLog2E, s.query_panels);
+  pack_queries(queries, dim, tile.q, tile.q_stride, score_factor(tile), s.query_panels);
   pack_queries(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_panels);
   pack_columns(queries, dim, tile.q, tile.q_stride, s.query_rows);
   pack_columns(queries, dim, work.dout, tile.out_stride, s.dout_rows);

@@ -53,13 +53,6 @@ HWY_INLINE void softmax_block(int64_t keys, float* scores, float* maximum, float
   }
 }
 
-// Scores in units of the cap become capped ones in units of log2.
-HWY_INLINE void cap_block(int64_t keys, float softcap, float* scores) {
-  const FloatVec factor = set(softcap * kLog2E);
-  for_vectors(keys * kPanelColumns,
-              [&](int64_t i, auto at) { at.store(hn::Mul(vector_tanh(at.load(scores + i)), factor), scores + i); });
-}
-
 HWY_INLINE void drop_block(int64_t keys, float p, const uint32_t* words, float* weights) {
   const FloatVec limit = set(p), scale = set(1.0f / (1.0f - p));
   for_vectors(keys * kPanelColumns, [&](int64_t i, auto at) {
@@ -85,7 +78,7 @@ HWY_INLINE void forward_block(const AttentionTile& tile, int64_t panel, int64_t 
   const int64_t keys = std::min(key_end, sight.panel_end(panel)) - key_begin;
   gemm_panel<LayoutA::rows>(keys, kPanelColumns, dim, tile.k + key_begin * tile.k_stride, tile.k_stride,
                             s.queries + row * dim, s.scores, kPanelColumns, false);
-  if (tile.softcap > 0) cap_block(keys, tile.softcap, s.scores);
+  if (tile.softcap > 0) cap_scores(keys, tile.softcap, s.scores, kPanelColumns);
   mask_scores(sight, panel, key_begin, keys, s.scores, kPanelColumns);
   softmax_block(keys, s.scores, running.maximum + row, running.sum + row, running.factor + row);
   if (tile.dropout.p > 0) {
@@ -118,8 +111,7 @@ void forward_tile(const AttentionTile& tile, float* scratch) {
   std::fill_n(running.maximum, kQueryTile, kNoMaximum);
   std::fill_n(running.sum, kQueryTile, 0.0f);
   std::fill_n(s.sums, sight.queries() * width, 0.0f);
-  const float unit = tile.softcap > 0 ? 1.0f / tile.softcap : kLog2E;
-  pack_queries(sight.queries(), dim, tile.q, tile.q_stride, tile.scale * unit, s.queries);
+  pack_queries(sight.queries(), dim, tile.q, tile.q_stride, score_factor(tile), s.queries);
   for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
     const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
     if (!sight.sees(sight.begin, sight.end, key_begin, key_end)) continue;

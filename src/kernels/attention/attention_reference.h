@@ -18,6 +18,7 @@ template <class T>
 struct AttentionRow {
   int64_t first = 0, end = 0;                                    // the keys seen, none where first >= end
   std::vector<T> weights;                                        // softmax, [end - first]
+  std::vector<T> slopes;                                         // of the soft cap, 1 without one
   std::vector<T> factors;                                        // what dropout multiplies each by
   T maximum = -std::numeric_limits<T>::infinity(), log_sum = 0;  // of the scores, as attention.h has them
 };
@@ -37,7 +38,10 @@ AttentionRow<T> attention_row_reference(const AttentionShape& s, int64_t b, int6
     const T* key = k + (b * s.tokens + j) * s.k_row_stride + kv_head * s.head_dim;
     T score = 0;
     for (int64_t c = 0; c < s.head_dim; ++c) score += query[c] * key[c];
-    row.weights.push_back(score * static_cast<T>(s.scale));
+    const T cap = static_cast<T>(s.softcap), scaled = score * static_cast<T>(s.scale);
+    const T t = cap > 0 ? std::tanh(scaled / cap) : T{0};
+    row.weights.push_back(cap > 0 ? cap * t : scaled);
+    row.slopes.push_back(1 - t * t);
     highest = std::max(highest, row.weights.back());
   }
   for (T& weight : row.weights) total += weight = std::exp(weight - highest);
@@ -100,7 +104,7 @@ void attention_gradient_reference(const AttentionShape& s, const T* q, const T* 
         }
         for (int64_t j = row.first; j < row.end; ++j) {
           const auto at = static_cast<size_t>(j - row.first);
-          const T dscore = row.weights[at] * (dweights[at] - mean) * static_cast<T>(s.scale);
+          const T dscore = row.slopes[at] * row.weights[at] * (dweights[at] - mean) * static_cast<T>(s.scale);
           const int64_t q_at = (b * s.tokens + i) * s.q_row_stride + h * dim;
           const int64_t k_at = (b * s.tokens + j) * s.k_row_stride + kv_head * dim;
           for (int64_t c = 0; c < dim; ++c) {

@@ -145,7 +145,18 @@ std::vector<Case> cases() {
     Case dropout{shape_of(2, tokens, 2, 1, 8), {}, "dropout"};
     dropout.shape.dropout_p = 0.3f;
     all.push_back(dropout);
+    dropout.shape.softcap = 0.8f;
+    dropout.name = "softcap and dropout";
+    all.push_back(dropout);
   }
+  for (int64_t tokens : {1, 33, 290}) {
+    Case capped{shape_of(2, tokens, 4, 2, 10), {}, "softcap"};
+    capped.shape.softcap = 0.5f;
+    capped.shape.window = 140;
+    all.push_back(capped);
+  }
+  blind.shape.softcap = 2.0f;
+  all.push_back(blind);
   return all;
 }
 
@@ -170,10 +181,13 @@ TEST(Attention, BitsDoNotDependOnTheNumberOfThreads) {
 TEST(Attention, LargeScoresDoNotOverflow) {
   Case c{shape_of(1, 140, 1, 1, 4), {}, ""};
   c.shape.scale = 3000.0f;
-  const Problem p(c);
-  const Outputs o = compute(p, 1);
-  for (const Guarded<float>* all : {&o.out, &o.lse, &o.gradient})
-    for (int64_t i = 0; i < all->size(); ++i) ASSERT_TRUE(std::isfinite((*all)[i])) << i;
+  for (const float softcap : {0.0f, 50.0f}) {
+    c.shape.softcap = softcap;
+    const Problem p(c);
+    const Outputs o = compute(p, 1);
+    for (const Guarded<float>* all : {&o.out, &o.lse, &o.gradient})
+      for (int64_t i = 0; i < all->size(); ++i) ASSERT_TRUE(std::isfinite((*all)[i])) << i;
+  }
 }
 
 // Whatever the scores, a query's weights sum to 1: with dout 1 in one component, so does each query's share of dv.
@@ -225,6 +239,9 @@ TEST(Attention, RefusesShapesThatMakeNoSense) {
   EXPECT_FALSE(AttentionForward::create(shape_of(1, 4, 3, 2, 8), 1).ok());
   AttentionShape s = shape_of(1, 4, 2, 2, 8);
   s.dropout_p = 1.0f;
+  EXPECT_FALSE(AttentionForward::create(s, 1).ok());
+  s = shape_of(1, 4, 2, 2, 8);
+  s.softcap = -1.0f;
   EXPECT_FALSE(AttentionForward::create(s, 1).ok());
   s = shape_of(1, 4, 2, 2, 8);
   s.q_row_stride = 15;

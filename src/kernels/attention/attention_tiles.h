@@ -60,7 +60,7 @@ struct AttentionTile {
   Sight sight;
   int64_t dim = 0;
   float scale = 1.0f;
-  float softcap = 0.0f;  // of the scaled scores, in forward alone; 0: none
+  float softcap = 0.0f;  // of the scaled scores; 0: none
   const float *q = nullptr, *k = nullptr, *v = nullptr;
   int64_t q_stride = 0, k_stride = 0, v_stride = 0;
   float* out = nullptr;

@@ -1,7 +1,10 @@
 #include "kernels/softmax/softmax.h"
 
+#include <cmath>
+
 #include "base/check.h"
 #include "kernels/softmax/cross_entropy.h"
+#include "kernels/softmax/softcap.h"
 #include "kernels/softmax/softmax_reference.h"
 #include "kernels/testing.h"
 
@@ -118,6 +121,34 @@ TEST(Softmax, HugeLogitsAreStableAndNaNSpreadsOverItsRowOnly) {
     EXPECT_EQ(lse[0], 3e38f);
     EXPECT_EQ(lse[1], -INFINITY);
     EXPECT_TRUE(std::isnan(lse[2]));
+  });
+}
+
+TEST(Softcap, AgreesWithItsDefinitionThereAndBack) {
+  on_each_instruction_set([] {
+    for (int64_t n : testing::kOddSizes) {
+      const Guarded<float> x = normal_numbers(n, 1, 40.0f), dy = normal_numbers(n, 2);
+      Guarded<float> y(n), dx = dy, in_place = x;
+      softcap(x.data(), 30.0f, n, y.data());
+      softcap(in_place.data(), 30.0f, n, in_place.data());
+      softcap_grad(y.data(), 30.0f, n, dx.data());
+      ASSERT_TRUE(y.intact() && dx.intact() && in_place.intact());
+      EXPECT_TRUE(y.same_bits(in_place));
+      std::vector<double> y64, dx64;
+      for (int64_t i = 0; i < n; ++i) {
+        const double t = std::tanh(double{x[i]} / 30);
+        y64.push_back(30 * t);
+        dx64.push_back(dy[i] * (1 - t * t));
+      }
+      expect_close(y, y64, 1e-6);
+      expect_close(dx, dx64, 1e-6);
+    }
+    Guarded<float> huge(3);
+    huge[0] = 3e38f, huge[1] = -INFINITY, huge[2] = NAN;
+    softcap(huge.data(), 5.0f, 3, huge.data());
+    EXPECT_EQ(huge[0], 5.0f);
+    EXPECT_EQ(huge[1], -5.0f);
+    EXPECT_TRUE(std::isnan(huge[2]));
   });
 }
 
