@@ -46,9 +46,8 @@ Error no_heads(const ModelConfig& config, int64_t hidden_size) {
   int64_t next = hidden_size;
   while (next < config.hidden_size && !heads_of(config, next)) ++next;
   return usage_error(
-      "a width of {} cannot be divided among heads as the model's is ({} heads, {} of keys and values, even parts); "
-      "the "
-      "next width that can is {}",
+      "a width of {} cannot be divided among heads as the model's is ({} heads, {} of keys and values); the next "
+      "width that can is {}",
       hidden_size, config.num_attention_heads, config.num_key_value_heads, next);
 }
 
