@@ -51,7 +51,8 @@ void generate_a_token(benchmark::State& state) {
     state.SetIterationTime(steps.back());
   }
   limits.push_back(kernels::read_bandwidth(pool));
-  const double rate = bytes_a_token(*generator, state.range(1)) / median(steps) * 1e-9, limit = (limits[0] + limits[1]) / 2;
+  const double rate = bytes_a_token(*generator, state.range(1)) / median(steps) * 1e-9,
+               limit = (limits[0] + limits[1]) / 2;
   state.counters["GB/s"] = rate;
   state.counters["reading_GB/s"] = limit;
   state.counters["of_the_limit"] = rate / limit;

@@ -56,8 +56,8 @@ HWY_NOINLINE void few_rows_plain(const MatmulTile& tile) {
 // How far ahead of its use memory is asked for: the hardware's prefetchers stop at each page.
 inline constexpr int64_t kFloatsAhead = 1024;
 
-// One column of C with B in memory as [columns, k]; A is not transposed. Columns go by one behind the other, so that B is
-// one long stretch of memory.
+// One column of C with B in memory as [columns, k]; A is not transposed. Columns go by one behind the other, so that B
+// is one long stretch of memory.
 template <int kRows>
 HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
   constexpr int kSums = kRows <= 2 ? 4 : 2;
