@@ -16,10 +16,12 @@ if(INGOT_SANITIZE)
   target_link_options(ingot_flags INTERFACE -fsanitize=${INGOT_SANITIZE})
 endif()
 
-# One precompiled header for all libraries and one for all tests: what nearly every file includes anyway.
+# One precompiled header for all libraries, one for those that read or write JSON (whose header alone takes two seconds)
+# and one for all tests: what nearly every file includes anyway.
 set(INGOT_COMMON_HEADERS <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <span> <string>
                          <string_view> <variant> <vector> <fmt/format.h>)
-set(INGOT_TEST_HEADERS ${INGOT_COMMON_HEADERS} <filesystem> <gtest/gtest.h> <nlohmann/json.hpp>)
+set(INGOT_JSON_HEADERS ${INGOT_COMMON_HEADERS} <filesystem> <nlohmann/json.hpp>)
+set(INGOT_TEST_HEADERS ${INGOT_JSON_HEADERS} <gtest/gtest.h>)
 
 # Precompiles a list of headers once: the first target that asks makes the file, the others take it.
 function(ingot_precompiled target headers)
@@ -30,6 +32,17 @@ function(ingot_precompiled target headers)
   endif()
   target_precompile_headers(${target} PRIVATE ${${headers}})
   set_property(GLOBAL PROPERTY ${headers}_TARGET ${target})
+endfunction()
+
+# The header for JSON belongs to a target of its own: what takes it may define more than its owner does, not less.
+function(ingot_json_headers)
+  if(TARGET ingot_json_headers)
+    return()
+  endif()
+  file(WRITE ${PROJECT_BINARY_DIR}/json_headers.cc "")
+  add_library(ingot_json_headers OBJECT ${PROJECT_BINARY_DIR}/json_headers.cc)
+  target_link_libraries(ingot_json_headers PRIVATE ingot_base ingot_flags nlohmann_json::nlohmann_json)
+  ingot_precompiled(ingot_json_headers INGOT_JSON_HEADERS)
 endfunction()
 
 # Settings that every test program shares; the first one makes the precompiled header that the others reuse.
@@ -65,7 +78,12 @@ function(ingot_folder name)
                                                   $<INSTALL_INTERFACE:include/ingot>)
   target_link_libraries(ingot_${name} PUBLIC ${deps} ${ARG_LIBS})
   target_link_libraries(ingot_${name} PRIVATE $<BUILD_INTERFACE:ingot_flags>)
-  ingot_precompiled(ingot_${name} INGOT_COMMON_HEADERS)
+  if("nlohmann_json::nlohmann_json" IN_LIST ARG_LIBS)
+    ingot_json_headers()
+    ingot_precompiled(ingot_${name} INGOT_JSON_HEADERS)
+  else()
+    ingot_precompiled(ingot_${name} INGOT_COMMON_HEADERS)
+  endif()
   set_property(GLOBAL APPEND PROPERTY INGOT_LIBRARIES ingot_${name})
   install(TARGETS ingot_${name} EXPORT IngotTargets ARCHIVE DESTINATION lib)
   install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION include/ingot/${name} FILES_MATCHING PATTERN "*.h")
