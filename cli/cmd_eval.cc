@@ -7,6 +7,7 @@
 #include "base/system.h"
 #include "command.h"
 #include "eval.h"
+#include "export/export_directory.h"
 #include "infer/fingerprint.h"
 
 namespace ingot::cli {
@@ -49,6 +50,7 @@ Status run_eval(const EvalFlags& flags) {
   if (!flags.compare.empty()) return compare_results(flags);
   if (flags.texts.empty() && flags.choices.paths.empty() && flags.prompts.empty())
     return usage_error("nothing to evaluate: give --text, --choices or --generate, or two results to --compare");
+  if (!flags.out.empty()) INGOT_TRY(check_out_file(flags.out));
   if (flags.model.empty()) return usage_error("no model: give its directory, as in ingot eval MODEL_DIR --text FILE");
   INGOT_ASSIGN(const LoadedModel model, open_model(flags.model));
   const ThreadPool pool(default_threads(static_cast<int>(flags.threads)));
@@ -143,6 +145,9 @@ Result<EvalResult> eval_text(const EvalFlags& flags, const LoadedModel& model, c
   INGOT_ASSIGN(scoring.weights, weight_format_from(flags.weights));
   INGOT_ASSIGN(const TextScore score, score_documents(model, documents, scoring, pool));
   const EvaluationResult& overall = score.overall;
+  if (!std::isfinite(overall.loss))
+    return failed_error("{}: the loss is {}: the weights hold numbers that are not finite, or too large ones",
+                        flags.model, overall.loss);
   EvalResult result;
   result.figures = text_figures(overall);
   result.settings = {{"kind", "text"},

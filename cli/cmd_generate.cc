@@ -55,7 +55,12 @@ Status print_text(const std::string& text) {
 // The text of one continuation, whole characters only; to stdout as it comes where it is to stream.
 class TextOutput {
  public:
-  TextOutput(const Tokenizer& tokenizer, bool stream) : decoder_(tokenizer, true), stream_(stream) {}
+  // `before`: the tokens that the text goes on from, or none where it stands for itself. With them a space at its start
+  // is kept, which some decoders take from the start of a text.
+  TextOutput(const Tokenizer& tokenizer, bool stream, std::span<const int32_t> before)
+      : decoder_(tokenizer, true), stream_(stream) {
+    for (const int32_t token : before) (void)decoder_.push(token);
+  }
   Status push(int32_t token) { return add(decoder_.push(token)); }
   Status finish() { return add(decoder_.flush()); }
   const std::string& text() const { return text_; }
@@ -127,12 +132,16 @@ Status generate_some(const GenerateFlags& flags, GenerateOptions options, const 
                      std::span<const std::vector<int32_t>> prompts, size_t first, Generator& generator) {
   const bool alone = prompts.size() == 1;
   const size_t count = std::min(prompts.size() - first, static_cast<size_t>(generator.sequences()));
-  std::vector<TextOutput> outputs(count, TextOutput(tokenizer, alone && !flags.json));
+  std::vector<TextOutput> outputs;
+  for (size_t i = 0; i < count; ++i) {
+    const bool is_answer = !flags.chat.empty();
+    outputs.emplace_back(tokenizer, alone && !flags.json, is_answer ? Tokens() : Tokens(prompts[first + i]));
+  }
   options.sampling.seed += first;
   generator.clear();
   INGOT_ASSIGN(const std::vector<Generation> results,
                generate(generator, prompts.subspan(first, count), options, [&](size_t i, int32_t token) {
-                 return token == options.eos ? Status() : outputs[i].push(token);
+                 return options.is_end(token) ? Status() : outputs[i].push(token);
                }));
   for (size_t i = 0; i < count; ++i) {
     INGOT_TRY(outputs[i].finish());
@@ -155,7 +164,7 @@ Status run_generate(const GenerateFlags& flags) {
   const int64_t context = model.model.config().max_position_embeddings;
   INGOT_ASSIGN(const int64_t longest, longest_prompt(prompts, context));
   GenerateOptions options = flags.options;
-  options.eos = tokenizer.eos_id();
+  options.ends = tokenizer.end_ids();
 
   const ThreadPool pool(default_threads(static_cast<int>(flags.threads)));
   const int64_t sequences = std::min(flags.batch_size, static_cast<int64_t>(prompts.size()));

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +24,23 @@ fs::path fresh_directory(const std::string& name) {
   fs::remove_all(path);
   fs::create_directories(path);
   return path;
+}
+
+TEST(AtomicFile, FollowsLinksAndReplacesNothingButFiles) {
+  const fs::path directory = fresh_directory("places");
+  ASSERT_TRUE(write_file_atomic(directory / "file", "old").ok());
+  fs::create_symlink(directory / "file", directory / "link");
+  ASSERT_TRUE(write_file_atomic(directory / "link", "new").ok());
+  EXPECT_TRUE(fs::is_symlink(directory / "link"));
+  EXPECT_EQ(read_file(directory / "file").value(), "new");
+  ASSERT_EQ(::mkfifo((directory / "pipe").c_str(), 0600), 0);
+  fs::create_directory(directory / "directory");
+  for (const char* name : {"pipe", "directory"}) {
+    const Status status = write_file_atomic(directory / name, "x");
+    ASSERT_FALSE(status.ok()) << name;
+    EXPECT_EQ(status.error().kind, ErrorKind::usage);
+    EXPECT_FALSE(fs::is_regular_file(directory / name));
+  }
 }
 
 // The known answers that come with Random123 (kat_vectors).

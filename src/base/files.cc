@@ -92,8 +92,14 @@ MappedFile::~MappedFile() {
 
 Result<AtomicFile> AtomicFile::create(const fs::path& path) {
   AtomicFile file;
-  file.path_ = path;
-  file.temporary_ = path;
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  // A rename would put a file in the place of a device or a pipe.
+  if (fs::exists(status) && !fs::is_regular_file(status))
+    return usage_error("{} is there and is no regular file; choose another name", path.string());
+  const bool is_link = fs::exists(status) && fs::is_symlink(fs::symlink_status(path, ignored));
+  file.path_ = is_link ? fs::canonical(path, ignored) : path;  // what a link points at is written, the link stays
+  file.temporary_ = file.path_;
   file.temporary_ += fmt::format(".tmp-{}", ::getpid());
   file.fd_ = ::open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file.fd_ < 0) return write_problem("create", file.temporary_, errno);

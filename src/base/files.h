@@ -40,9 +40,10 @@ class MappedFile {
 
 // Writes a file beside its final place ("NAME.tmp-PID") and publishes it with publish(): flush, fsync, rename, fsync of
 // the directory. A writer that is destroyed unpublished removes what it wrote. Keeps size and XXH3-64 of what was
-// written.
+// written. A symbolic link is followed.
 class AtomicFile {
  public:
+  // Error (usage) for a path where something stands that is no regular file; failed where none can be made.
   static Result<AtomicFile> create(const fs::path& path);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&& other) noexcept;

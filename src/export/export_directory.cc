@@ -77,6 +77,12 @@ void list_files(const fs::path& directory, ExportReport& report) {
 }  // namespace
 
 // A directory that holds what no export writes is someone's: it must not go.
+Status check_out_file(const fs::path& out) {
+  std::error_code ignored;
+  if (!fs::exists(out, ignored) || !is_of_an_export(out.filename().string())) return {};
+  return usage_error("{} is a file of a model; choose another name", out.string());
+}
+
 Status check_export_place(const fs::path& model, const fs::path& out) {
   const fs::path place = without_trailing_separator(out);
   std::error_code ignored;

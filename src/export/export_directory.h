@@ -13,6 +13,9 @@ namespace ingot {
 // usage.
 Status check_export_place(const fs::path& model, const fs::path& out);
 
+// Error (usage) where a file stands at `out` that belongs to a model directory: a result must not replace it.
+Status check_out_file(const fs::path& out);
+
 // Makes the directory `out` of config.json (as `model` has it, with the dtype that the weights now have), the
 // tokenizer's files and what `write_weights` puts there. It is built beside its place and renamed; a directory of an
 // earlier export goes. The report lacks the number of tensors. Errors: input for what is read, failed for what is

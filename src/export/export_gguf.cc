@@ -6,6 +6,7 @@
 #include "checkpoint/model_weights.h"
 #include "checkpoint/weight_source.h"
 #include "export/export.h"
+#include "export/export_directory.h"
 #include "export/gguf_architecture.h"
 #include "export/gguf_tokenizer.h"
 #include "export/narrow.h"
@@ -165,6 +166,7 @@ Status check_file_place(const fs::path& out, uint64_t bytes) {
 
 Result<ExportReport> export_gguf(const ExportSource& model, const fs::path& out, std::optional<GgufType> type) {
   const std::string where = model.directory.string();
+  INGOT_TRY(check_out_file(out));
   INGOT_ASSIGN(const std::string architecture, gguf_architecture(model.model, where));
   if (model.tokenizer == nullptr)
     return input_error("{}: there is no tokenizer, which a GGUF file holds; put the model's tokenizer.json there",

@@ -59,13 +59,13 @@ Result<std::string> answer(Generator& generator, const Tokenizer& tokenizer, con
   generation.max_tokens = options.max_tokens;
   generation.sampling = options.sampling;
   generation.sampling.seed = seed;
-  generation.eos = tokenizer.eos_id();
+  generation.ends = tokenizer.end_ids();
   std::vector<int32_t> tokens;
   std::string text;
   size_t stop = std::string::npos;
   generator.clear();
   const auto done = generate(generator, prompt, generation, [&](int32_t token) -> Status {
-    if (token == generation.eos) return {};
+    if (generation.is_end(token)) return {};
     tokens.push_back(token);
     text = tokenizer.decode(tokens, true);
     stop = options.stop.empty() ? std::string::npos : text.find(options.stop);

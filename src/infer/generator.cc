@@ -225,7 +225,7 @@ Result<std::vector<Generation>> generate(Generator& generator, std::span<const s
     std::vector<int32_t>& tokens = course.result.tokens;
     tokens.push_back(token);
     if (on_token) INGOT_TRY(on_token(i, token));
-    const bool enough = token == options.eos || static_cast<int64_t>(tokens.size()) == options.max_tokens;
+    const bool enough = options.is_end(token) || static_cast<int64_t>(tokens.size()) == options.max_tokens;
     course.result.context_is_full = !enough && generator.length(static_cast<int64_t>(i)) == generator.context();
     course.ended = enough || course.result.context_is_full;
     if (tokens.size() > 1)

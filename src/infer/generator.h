@@ -86,7 +86,9 @@ class Generator {
 struct GenerateOptions {
   int64_t max_tokens = 128;
   SamplingOptions sampling;
-  std::optional<int32_t> eos;  // a sequence ends with this token, which is the last one of the result
+  std::vector<int32_t> ends;  // a sequence ends with any of these tokens, which is the last one of the result
+
+  bool is_end(int32_t token) const { return std::ranges::find(ends, token) != ends.end(); }
 };
 
 struct Generation {

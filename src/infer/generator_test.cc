@@ -97,7 +97,7 @@ TEST(Generator, SeveralPromptsGetWhatEachGetsAlone) {
       options.max_tokens = 40;  // more than the longest has room for
       options.sampling.temperature = temperature;
       options.sampling.seed = 21;
-      options.eos = 17;
+      options.ends = {55, 17};
       together->clear();
       std::vector<std::vector<int32_t>> told(prompts.size());
       const auto results = generate(*together, prompts, options, [&](size_t i, int32_t token) {
@@ -215,8 +215,8 @@ TEST(Generator, EndsAtEosAtTheContextAndWhereToldTo) {
   EXPECT_TRUE(full->context_is_full);
 
   generator->clear();
-  options.eos = full->tokens[3];
-  const auto first = std::ranges::find(full->tokens, *options.eos) - full->tokens.begin();
+  options.ends = {full->tokens[3]};
+  const auto first = std::ranges::find(full->tokens, options.ends.front()) - full->tokens.begin();
   std::vector<int32_t> told;
   const auto ended = generate(*generator, some_ids(5), options, [&](int32_t token) {
     told.push_back(token);

@@ -27,14 +27,24 @@ Status by_name(const JsonPlace& place, const TokenizerParts& parts, std::optiona
   return place.expected("a token of the vocabulary");
 }
 
-// generation_config.json: "eos_token_id" is an id, a list of ids of which the first counts, or null.
-Status by_id(const JsonPlace& place, const TokenizerParts& parts, std::optional<TokenId>& role) {
-  if (place.is_null() || (place.value().is_array() && place.value().empty())) return {};
-  const JsonPlace first = place.value().is_array() ? place[size_t{0}] : place;
-  INGOT_ASSIGN(const int64_t id, first.integer(0, kMostTokens - 1));
+Result<TokenId> known_id(const JsonPlace& place, const TokenizerParts& parts) {
+  INGOT_ASSIGN(const int64_t id, place.integer(0, kMostTokens - 1));
   if (!parts.vocabulary.contains(static_cast<TokenId>(id)))
-    return first.expected("the id of a token of the vocabulary");
-  role = static_cast<TokenId>(id);
+    return place.expected("the id of a token of the vocabulary");
+  return static_cast<TokenId>(id);
+}
+
+// generation_config.json: "eos_token_id" is an id, a list of ids (of which the first has the role), or null. All of
+// them are added to `all`.
+Status by_id(const JsonPlace& place, const TokenizerParts& parts, std::optional<TokenId>& role,
+             std::vector<TokenId>& all) {
+  if (place.is_null()) return {};
+  const bool is_list = place.value().is_array();
+  for (size_t i = 0; i < (is_list ? place.value().size() : 1); ++i) {
+    INGOT_ASSIGN(const TokenId id, known_id(is_list ? place[i] : place, parts));
+    if (i == 0) role = id;
+    all.push_back(id);
+  }
   return {};
 }
 
@@ -57,8 +67,9 @@ Status read_token_roles(const std::string& directory, TokenizerParts& parts) {
   INGOT_ASSIGN(const Json ids, read_optional(ids_path));
   const JsonPlace name_place(names, names_path.string(), ""), id_place(ids, ids_path.string(), "");
   // A name in the tokenizer's own configuration outranks an id in the generation's.
-  INGOT_TRY(by_id(id_place["bos_token_id"], parts, parts.bos));
-  INGOT_TRY(by_id(id_place["eos_token_id"], parts, parts.eos));
+  std::vector<TokenId> starts;
+  INGOT_TRY(by_id(id_place["bos_token_id"], parts, parts.bos, starts));
+  INGOT_TRY(by_id(id_place["eos_token_id"], parts, parts.eos, parts.ends));
   INGOT_TRY(by_name(name_place["bos_token"], parts, parts.bos));
   INGOT_TRY(by_name(name_place["eos_token"], parts, parts.eos));
   return parts.sentencepiece.empty() ? Status() : read_added_ends(name_place, parts);

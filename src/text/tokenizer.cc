@@ -187,6 +187,12 @@ std::optional<TokenId> Tokenizer::bos_id() const {
 std::optional<TokenId> Tokenizer::eos_id() const {
   return parts_->eos;
 }
+
+std::vector<TokenId> Tokenizer::end_ids() const {
+  std::vector<TokenId> ids = parts_->ends;
+  if (parts_->eos && std::ranges::find(ids, *parts_->eos) == ids.end()) ids.push_back(*parts_->eos);
+  return ids;
+}
 bool Tokenizer::is_special(TokenId id) const {
   return parts_->vocabulary.special(id);
 }

@@ -57,6 +57,8 @@ class Tokenizer {
   // tokens.
   std::optional<TokenId> bos_id() const;
   std::optional<TokenId> eos_id() const;
+  // What ends a generated text: EOS, and what the directory's generation_config.json lists beside it.
+  std::vector<TokenId> end_ids() const;
   bool is_special(TokenId id) const;
   std::vector<TokenId> special_ids() const;  // ascending
   // What add_special puts before a text: for a text that goes on, whose end is not there yet.

@@ -56,6 +56,7 @@ struct TokenizerParts {
   PostProcessor post_processor;
   Decoder decoder;
   std::optional<TokenId> bos, eos;
+  std::vector<TokenId> ends;  // what generation_config.json lists as ends of a generated text
   uint64_t fingerprint = 0;
 
   // What the file says beyond what the stages above keep.

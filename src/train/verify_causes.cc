@@ -160,7 +160,9 @@ std::vector<Conjecture> conjectures(const Model& model, const std::string& diffe
 std::vector<std::string> likely_causes(const Model& model, const ReferenceTensor& tensor,
                                        const TensorComparison& comparison) {
   std::vector<std::string> out;
-  if (std::isnan(comparison.max_abs)) out.emplace_back("one side is NaN or infinite where the other is not");
+  if (std::isnan(comparison.max_abs))
+    out.emplace_back(
+        "NaN, or infinite on one side alone: look at the weights and at the reference for numbers that are not finite");
   switch (tensor.stage) {
     case ReferenceStage::activation:
       add_activation_causes(model, tensor.source, comparison, out);

@@ -121,6 +121,24 @@ TEST_F(Generate, Int8WeightsWriteNearlyTheSame) {
   EXPECT_EQ(run_ingot({"generate", model(), "--prompt", "x", "--weights", "int4"}).status, 2);
 }
 
+TEST_F(Generate, AnyOfTheListedEndsStopsIt) {
+  const std::vector<std::string> flags{model(), "--prompt", "the cat", "--temperature", "0", "--max-tokens", "20"};
+  const auto plain = generated(flags)["tokens"].get<std::vector<int32_t>>();
+  ASSERT_EQ(plain.size(), 20u);
+  const int32_t end = plain[3];
+  const auto first = std::ranges::find(plain, end) - plain.begin();
+  ASSERT_TRUE(
+      write_file_atomic(fs::path(model()) / "generation_config.json", Json{{"eos_token_id", {0, end}}}.dump()).ok());
+  const auto ended = generated(flags)["tokens"].get<std::vector<int32_t>>();
+  EXPECT_EQ(ended, (std::vector<int32_t>{plain.begin(), plain.begin() + first + 1}));
+}
+
+TEST(GenerateStories, ASpaceBetweenPromptAndContinuationIsKept) {
+  if (!has_stories()) return;
+  const Json json = generated({kStories.string(), "--prompt", "Once", "--temperature", "0", "--max-tokens", "4"});
+  EXPECT_TRUE(json["text"].get<std::string>().starts_with(" upon")) << json["text"];
+}
+
 TEST_F(Generate, NarrowChoicesAreGreedy) {
   const auto tokens = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(), {model(), "--prompt", "the cat", "--max-tokens", "40"});
