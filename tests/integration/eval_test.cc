@@ -147,6 +147,19 @@ TEST(EvalStories, Int8WeightsCostLittleAndTheCostIsShown) {
   EXPECT_FALSE(plain.contains("perplexity_increase"));
 }
 
+TEST_F(Eval, WeightsThatAreNotFiniteEndWithStatusOne) {
+  change(scratch_.path() / "model" / "model.safetensors", "transformer.ln_f.weight", 0,
+         std::numeric_limits<float>::quiet_NaN());
+  expect_error({"eval", model(), "--text", file("a.txt", sentences(3))}, 1, {"not finite"});
+}
+
+TEST_F(Eval, ResultsDoNotReplaceFilesOfAModel) {
+  const std::string config = scratch_ / "model/config.json";
+  const std::string before = read_file(config).value();
+  expect_error({"eval", model(), "--text", file("a.txt", sentences(3)), "--out", config}, 2, {"config.json"});
+  EXPECT_EQ(read_file(config).value(), before);
+}
+
 TEST_F(Eval, SaysWhatIsWrong) {
   const std::string text = file("a.txt", sentences(3));
   expect_error({"eval", scratch_ / "nowhere", "--text", text}, 3, {"nowhere"});

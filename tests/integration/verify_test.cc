@@ -1,11 +1,12 @@
 // `ingot verify` as a user runs it: exit statuses, the JSON and the table.
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "command_line.h"
+#include "model_directory.h"
 
 namespace ingot::integration {
 namespace {
@@ -37,24 +38,6 @@ class Copy {
  private:
   ScratchDirectory scratch_;
 };
-
-// Adds `delta` to the float at `index` of a tensor of a safetensors file, in place.
-void change(const fs::path& path, const std::string& tensor, size_t index, float delta) {
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  uint64_t header_bytes = 0;
-  file.read(reinterpret_cast<char*>(&header_bytes), sizeof header_bytes);
-  std::string header(header_bytes, ' ');
-  file.read(header.data(), static_cast<std::streamsize>(header_bytes));
-  const auto begin = Json::parse(header).at(tensor).at("data_offsets").at(0).get<uint64_t>();
-  const auto at = static_cast<std::streamoff>(sizeof header_bytes + header_bytes + begin + index * sizeof(float));
-  float value = 0;
-  file.seekg(at);
-  file.read(reinterpret_cast<char*>(&value), sizeof value);
-  value += delta;
-  file.seekp(at);
-  file.write(reinterpret_cast<const char*>(&value), sizeof value);
-  ASSERT_TRUE(file.good());
-}
 
 TEST(VerifyVerb, AgreesWithTheReferenceInBothModes) {
   for (const std::string mode : {"graph", "eager"}) {
@@ -102,6 +85,20 @@ TEST(VerifyVerb, StopsAtTheFirstTensorThatDiffersWithStatusOne) {
   auto tolerant = with_json;
   tolerant.insert(tolerant.end(), {"--tolerance", "100"});
   EXPECT_EQ(verify(tolerant).status, 0);
+}
+
+// Numbers that are not finite compare nothing, also where both sides have them.
+TEST(VerifyVerb, DoesNotCallNanOnBothSidesAgreement) {
+  const Copy model("gpt2");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Json config = Json::parse(read_file(model / "config.json").value());
+  const auto width = config["n_embd"].get<size_t>();
+  change(model / "model.safetensors", "transformer.ln_f.bias", 0, nan);
+  const size_t rows = tensor_elements(model / "reference.safetensors", "final_norm") / width;
+  for (size_t row = 0; row < rows; ++row) change(model / "reference.safetensors", "final_norm", row * width, nan);
+  const Outcome outcome = verify({model.text(), "--reference", (model / "reference.safetensors").string()});
+  EXPECT_EQ(outcome.status, 1) << outcome.out;
+  EXPECT_NE((outcome.out + outcome.err).find("not finite"), std::string::npos) << outcome.out << outcome.err;
 }
 
 TEST(VerifyVerb, SeesOneWrongGradientOfTheReference) {
