@@ -114,10 +114,6 @@ void add_generation_flags(CLI::App& verb, EvalFlags& flags, CLI::Option* prompts
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
 }
 
-}  // namespace
-
-namespace {
-
 nlohmann::ordered_json text_figures(const EvaluationResult& score) {
   return {{"loss", score.loss},
           {"perplexity", score.perplexity},

@@ -19,11 +19,6 @@ bool is_of_an_export(const std::string& name) {
          std::ranges::find(copied_files(), name) != copied_files().end();
 }
 
-fs::path without_trailing_separator(const fs::path& path) {
-  const fs::path normal = fs::absolute(path).lexically_normal();
-  return normal.has_filename() ? normal : normal.parent_path();
-}
-
 // Names that no user has: what stands beside `place` may be theirs.
 fs::path beside(fs::path place, const char* what) {
   place += fmt::format(".{}-{}", what, ::getpid());
@@ -56,7 +51,6 @@ Result<std::string> config_with_dtype(const WeightSource& source, const fs::path
 
 Status write_files(const WeightSource& source, const fs::path& directory, const std::string& config,
                    const std::function<Status(const fs::path& directory)>& write_weights) {
-  INGOT_TRY(ingot::create_directories(directory));
   for (const char* name : copied_files()) {
     INGOT_ASSIGN(const std::optional<std::string> content, source.read_file(name));
     if (content) INGOT_TRY(write_file_atomic(directory / name, *content));
@@ -76,13 +70,18 @@ void list_files(const fs::path& directory, ExportReport& report) {
 
 }  // namespace
 
-// A directory that holds what no export writes is someone's: it must not go.
+fs::path without_trailing_separator(const fs::path& path) {
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
 Status check_out_file(const fs::path& out) {
   std::error_code ignored;
   if (!fs::exists(out, ignored) || !is_of_an_export(out.filename().string())) return {};
   return usage_error("{} is a file of a model; choose another name", out.string());
 }
 
+// A directory that holds what no export writes is someone's: it must not go.
 Status check_export_place(const fs::path& model, const fs::path& out) {
   const fs::path place = without_trailing_separator(out);
   std::error_code ignored;
@@ -98,20 +97,25 @@ Status check_export_place(const fs::path& model, const fs::path& out) {
   return {};
 }
 
+Status build_directory(const fs::path& out, const std::function<Status(const fs::path& directory)>& write) {
+  const fs::path place = without_trailing_separator(out);
+  const fs::path fresh = beside(place, "tmp"), old = beside(place, "old");
+  Status done = ingot::create_directories(fresh);
+  if (done.ok()) done = write(fresh);
+  if (done.ok()) done = publish_directory(fresh, place, old);
+  if (done.ok()) return {};
+  if (const Status removed = ingot::remove_all(fresh); !removed.ok()) log_warning("{}", removed.error().message);
+  return done;
+}
+
 Result<ExportReport> write_export(const WeightSource& source, const fs::path& model, const fs::path& out, DType dtype,
                                   const std::function<Status(const fs::path& directory)>& write_weights) {
   INGOT_ASSIGN(const std::string config, config_with_dtype(source, model, dtype));
-  const fs::path place = without_trailing_separator(out);
-  const fs::path fresh = beside(place, "tmp"), old = beside(place, "old");
-  Status done = write_files(source, fresh, config, write_weights);
-  if (done.ok()) done = publish_directory(fresh, place, old);
-  if (!done.ok()) {
-    if (const Status removed = ingot::remove_all(fresh); !removed.ok()) log_warning("{}", removed.error().message);
-    return done.error();
-  }
+  INGOT_TRY(build_directory(
+      out, [&](const fs::path& directory) { return write_files(source, directory, config, write_weights); }));
   ExportReport report;
   report.dtype = name_of(dtype);
-  list_files(place, report);
+  list_files(out, report);
   return report;
 }
 

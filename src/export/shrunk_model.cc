@@ -1,13 +1,11 @@
 #include "export/shrunk_model.h"
 
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "base/system.h"
 #include "checkpoint/safetensors_writer.h"
 #include "export/copied_files.h"
+#include "export/export_directory.h"
 #include "models/shrink.h"
 
 namespace ingot {
@@ -37,7 +35,6 @@ Status write_weights(const Model& model, const fs::path& directory, uint64_t see
 }
 
 Status write_files(const Model& model, const fs::path& source, const fs::path& directory, uint64_t seed) {
-  INGOT_TRY(ingot::create_directories(directory));
   for (const char* name : copied_files()) {
     std::error_code ignored;
     if (!fs::exists(source / name, ignored)) continue;
@@ -54,17 +51,8 @@ Status write_files(const Model& model, const fs::path& source, const fs::path& d
 }  // namespace
 
 Status write_shrunk_model(const Model& model, const fs::path& source, const fs::path& directory, uint64_t seed) {
-  fs::path place = fs::absolute(directory).lexically_normal();
-  if (!place.has_filename()) place = place.parent_path();
-  INGOT_TRY(check_place(place));
-  fs::path fresh = place, old = place;
-  fresh += fmt::format(".tmp-{}", ::getpid());
-  old += fmt::format(".old-{}", ::getpid());
-  Status done = write_files(model, source, fresh, seed);
-  if (done.ok()) done = publish_directory(fresh, place, old);
-  if (done.ok()) return {};
-  if (const Status removed = ingot::remove_all(fresh); !removed.ok()) log_warning("{}", removed.error().message);
-  return done;
+  INGOT_TRY(check_place(without_trailing_separator(directory)));
+  return build_directory(directory, [&](const fs::path& fresh) { return write_files(model, source, fresh, seed); });
 }
 
 }  // namespace ingot

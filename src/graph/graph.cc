@@ -132,6 +132,15 @@ bool Graph::remove_dead_nodes() {
   return changed;
 }
 
+void Graph::remove_unread_sources() {
+  const auto all_readers = readers();
+  const auto all_escapes = escapes();
+  std::erase_if(sources, [&](const Source& source) {
+    const auto id = static_cast<size_t>(source.value);
+    return all_readers[id].empty() && !all_escapes[id];
+  });
+}
+
 Graph Graph::compacted() const {
   Graph result;
   result.name = name;

@@ -112,6 +112,8 @@ class Graph {
   void replace_uses(ValueId old_value, ValueId new_value);
   // Marks dead the nodes from which no output and no store can be reached. True where there were any.
   bool remove_dead_nodes();
+  // Sources go that nothing reads, hands back or stores.
+  void remove_unread_sources();
   // The same graph with dead nodes and unused values dropped and ids numbered anew in schedule order. Sources all stay.
   Graph compacted() const;
 

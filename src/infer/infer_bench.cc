@@ -1,6 +1,5 @@
 // One generated token of GPT-2 124M beside the machine's limit: it cannot be faster than one reading of the weights and
-// caches. of_the_limit is the median of the ratios of readings and steps made in turn. Arguments: threads, tokens
-// before, bits of a weight.
+// caches, at the rate that `ingot check` shows. Arguments: threads, tokens before, bits of a weight.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

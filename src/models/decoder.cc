@@ -203,4 +203,19 @@ ForwardValues build_decoder(Builder& builder, const ModelConfig& config, const D
   return values;
 }
 
+Family decoder_family(std::string name, std::vector<std::string> architectures,
+                      std::function<void(ConfigReader& in, ModelConfig& config)> read_config,
+                      const DecoderNames& (*names)()) {
+  Family family;
+  family.name = std::move(name);
+  family.architectures = std::move(architectures);
+  family.read_config = std::move(read_config);
+  family.parameters = [names](const ModelConfig& config) { return decoder_parameters(config, names()); };
+  family.build = [names](Builder& builder, const ModelConfig& config, const Weights& weights,
+                         const TokenInputs& tokens) {
+    return build_decoder(builder, config, names(), weights, tokens);
+  };
+  return family;
+}
+
 }  // namespace ingot

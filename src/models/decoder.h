@@ -2,6 +2,7 @@
 // a family's checkpoints have.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,9 +30,17 @@ struct DecoderNames {
   WeightLayout layout = WeightLayout::out_in;  // of all weights but embeddings and head, which are [V,C]
 };
 
+// Llama's, which most newer families have with little change.
+const DecoderNames& llama_names();
+
 std::vector<ParameterSpec> decoder_parameters(const ModelConfig& config, const DecoderNames& names);
 ForwardValues build_decoder(Builder& builder, const ModelConfig& config, const DecoderNames& names,
                             const Weights& weights, const TokenInputs& tokens);
+
+// A family of such a transformer. `names` is called where the tensors are named.
+Family decoder_family(std::string name, std::vector<std::string> architectures,
+                      std::function<void(ConfigReader& in, ModelConfig& config)> read_config,
+                      const DecoderNames& (*names)());
 
 // What families read alike. Ingot's own keys, of use to those who design a model: position_embedding_type
 // (learned, sinusoidal, rotary), norm_type (layer_norm, rms_norm), do_layer_norm_before (false: post-norm).

@@ -9,26 +9,14 @@ namespace ingot {
 namespace {
 
 const DecoderNames& names() {
-  static const DecoderNames kNames{.root = "model",
-                                   .embedding = "embed_tokens",
-                                   .positions = {},
-                                   .layers = "layers",
-                                   .attention_norm = "input_layernorm",
-                                   .mlp_norm = "pre_feedforward_layernorm",
-                                   .attention_post_norm = "post_attention_layernorm",
-                                   .mlp_post_norm = "post_feedforward_layernorm",
-                                   .attention = "self_attn",
-                                   .qkv = {},
-                                   .q = "q_proj",
-                                   .k = "k_proj",
-                                   .v = "v_proj",
-                                   .attention_output = "o_proj",
-                                   .mlp = "mlp",
-                                   .gate = "gate_proj",
-                                   .up = "up_proj",
-                                   .down = "down_proj",
-                                   .final_norm = "norm",
-                                   .layout = WeightLayout::out_in};
+  static const DecoderNames kNames = [] {
+    DecoderNames names = llama_names();
+    names.positions.clear();
+    names.mlp_norm = "pre_feedforward_layernorm";
+    names.attention_post_norm = "post_attention_layernorm";
+    names.mlp_post_norm = "post_feedforward_layernorm";
+    return names;
+  }();
   return kNames;
 }
 
@@ -115,15 +103,7 @@ void read_config(ConfigReader& in, ModelConfig& config) {
 }  // namespace
 
 Family gemma2_family() {
-  Family family;
-  family.name = "gemma2";
-  family.architectures = {"Gemma2ForCausalLM", "Gemma2Model"};
-  family.read_config = read_config;
-  family.parameters = [](const ModelConfig& config) { return decoder_parameters(config, names()); };
-  family.build = [](Builder& builder, const ModelConfig& config, const Weights& weights, const TokenInputs& tokens) {
-    return build_decoder(builder, config, names(), weights, tokens);
-  };
-  return family;
+  return decoder_family("gemma2", {"Gemma2ForCausalLM", "Gemma2Model"}, read_config, names);
 }
 
 }  // namespace ingot

@@ -64,19 +64,12 @@ void read_config(ConfigReader& in, ModelConfig& config) {
 }  // namespace
 
 Family gpt2_family() {
-  Family family;
-  family.name = "gpt2";
-  family.architectures = {"GPT2LMHeadModel", "GPT2Model"};
+  Family family = decoder_family("gpt2", {"GPT2LMHeadModel", "GPT2Model"}, read_config, names);
   family.key_aliases = {{"hidden_size", "n_embd"},
                         {"max_position_embeddings", "n_positions"},
                         {"num_attention_heads", "n_head"},
                         {"num_hidden_layers", "n_layer"},
                         {"intermediate_size", "n_inner"}};
-  family.read_config = read_config;
-  family.parameters = [](const ModelConfig& config) { return decoder_parameters(config, names()); };
-  family.build = [](Builder& builder, const ModelConfig& config, const Weights& weights, const TokenInputs& tokens) {
-    return build_decoder(builder, config, names(), weights, tokens);
-  };
   return family;
 }
 

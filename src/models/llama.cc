@@ -6,9 +6,8 @@
 #include "models/families.h"
 
 namespace ingot {
-namespace {
 
-const DecoderNames& names() {
+const DecoderNames& llama_names() {
   static const DecoderNames kNames{.root = "model",
                                    .embedding = "embed_tokens",
                                    .positions = "embed_positions",
@@ -29,6 +28,8 @@ const DecoderNames& names() {
                                    .layout = WeightLayout::out_in};
   return kNames;
 }
+
+namespace {
 
 void read_config(ConfigReader& in, ModelConfig& config) {
   config.vocab_size = 32000;
@@ -74,15 +75,7 @@ void read_llama_keys(ConfigReader& in, ModelConfig& config) {
 
 Family llama_like_family(std::string name, std::vector<std::string> architectures,
                          std::function<void(ConfigReader&, ModelConfig&)> read) {
-  Family family;
-  family.name = std::move(name);
-  family.architectures = std::move(architectures);
-  family.read_config = std::move(read);
-  family.parameters = [](const ModelConfig& config) { return decoder_parameters(config, names()); };
-  family.build = [](Builder& builder, const ModelConfig& config, const Weights& weights, const TokenInputs& tokens) {
-    return build_decoder(builder, config, names(), weights, tokens);
-  };
-  return family;
+  return decoder_family(std::move(name), std::move(architectures), std::move(read), llama_names);
 }
 
 Family llama_family() {

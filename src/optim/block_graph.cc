@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "ops/mul.h"
 #include "ops/sum.h"
 #include "optim/output_gradients.h"
@@ -21,12 +19,7 @@ ValueId cut_before(Graph& graph, ValueId state) {
 // What stands before the cut, or behind the outputs, is gone, and its parameters with it.
 void keep_what_is_needed(Graph& graph) {
   graph.remove_dead_nodes();
-  const auto readers = graph.readers();
-  const auto escapes = graph.escapes();
-  std::erase_if(graph.sources, [&](const Source& source) {
-    const auto id = static_cast<size_t>(source.value);
-    return readers[id].empty() && !escapes[id];
-  });
+  graph.remove_unread_sources();
 }
 
 Status run(Graph& graph, std::span<const Pass> passes, const StepGraphOptions& options, PassContext& context) {

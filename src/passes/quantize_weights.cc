@@ -18,8 +18,9 @@ class Quantizer {
     for (const NodeId id : rewriter_.schedule()) quantize_product(id);
     for (const NodeId id : rewriter_.schedule()) quantize_lookup(id);
     rewriter_.graph().remove_dead_nodes();
-    drop_unread_sources();
-    return !weights_.empty();
+    if (weights_.empty()) return false;
+    rewriter_.graph().remove_unread_sources();
+    return true;
   }
 
  private:
@@ -67,16 +68,6 @@ class Quantizer {
         node.outputs[0],
         rewriter_.insert_value(kQuantizedEmbedding, {found->second.values, found->second.scales, node.inputs[1]},
                                QuantizedAttributes{kQuantizedGroup}, id));
-  }
-
-  void drop_unread_sources() {
-    Graph& graph = rewriter_.graph();
-    const auto readers = graph.readers();
-    const auto escapes = graph.escapes();
-    std::erase_if(graph.sources, [&](const Source& source) {
-      const auto at = static_cast<size_t>(source.value);
-      return weights_.contains(source.value) && readers[at].empty() && !escapes[at];
-    });
   }
 
   Rewriter rewriter_;

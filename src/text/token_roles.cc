@@ -34,18 +34,16 @@ Result<TokenId> known_id(const JsonPlace& place, const TokenizerParts& parts) {
   return static_cast<TokenId>(id);
 }
 
-// generation_config.json: "eos_token_id" is an id, a list of ids (of which the first has the role), or null. All of
-// them are added to `all`.
-Status by_id(const JsonPlace& place, const TokenizerParts& parts, std::optional<TokenId>& role,
-             std::vector<TokenId>& all) {
-  if (place.is_null()) return {};
+// generation_config.json: "eos_token_id" is an id, a list of ids (of which the first has the role), or null.
+Result<std::vector<TokenId>> known_ids(const JsonPlace& place, const TokenizerParts& parts) {
+  std::vector<TokenId> ids;
+  if (place.is_null()) return ids;
   const bool is_list = place.value().is_array();
   for (size_t i = 0; i < (is_list ? place.value().size() : 1); ++i) {
     INGOT_ASSIGN(const TokenId id, known_id(is_list ? place[i] : place, parts));
-    if (i == 0) role = id;
-    all.push_back(id);
+    ids.push_back(id);
   }
-  return {};
+  return ids;
 }
 
 // What a text gets at its ends, which a .model does not say: BOS alone unless the configuration says otherwise.
@@ -67,9 +65,10 @@ Status read_token_roles(const std::string& directory, TokenizerParts& parts) {
   INGOT_ASSIGN(const Json ids, read_optional(ids_path));
   const JsonPlace name_place(names, names_path.string(), ""), id_place(ids, ids_path.string(), "");
   // A name in the tokenizer's own configuration outranks an id in the generation's.
-  std::vector<TokenId> starts;
-  INGOT_TRY(by_id(id_place["bos_token_id"], parts, parts.bos, starts));
-  INGOT_TRY(by_id(id_place["eos_token_id"], parts, parts.eos, parts.ends));
+  INGOT_ASSIGN(const std::vector<TokenId> starts, known_ids(id_place["bos_token_id"], parts));
+  INGOT_ASSIGN(parts.ends, known_ids(id_place["eos_token_id"], parts));
+  if (!starts.empty()) parts.bos = starts.front();
+  if (!parts.ends.empty()) parts.eos = parts.ends.front();
   INGOT_TRY(by_name(name_place["bos_token"], parts, parts.bos));
   INGOT_TRY(by_name(name_place["eos_token"], parts, parts.eos));
   return parts.sentencepiece.empty() ? Status() : read_added_ends(name_place, parts);

@@ -53,9 +53,6 @@ HWY_NOINLINE void few_rows_plain(const MatmulTile& tile) {
                 [&](int64_t column, auto at) HWY_ATTR { add_steps<kRows, 1>(tile, p, column, accumulate, at); });
 }
 
-// How far ahead of its use memory is asked for: the hardware's prefetchers stop at each page.
-inline constexpr int64_t kFloatsAhead = 1024;
-
 // One column of C with B in memory as [columns, k]; A is not transposed. Columns go by one behind the other, so that B
 // is one long stretch of memory.
 template <int kRows>
@@ -69,7 +66,7 @@ HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
     for (int s = 0; s < kSums; ++s) sums[i][s] = hn::Zero(kFloat);
   const auto add_vector = [&](int64_t p, auto at, int s) HWY_ATTR {
     const FloatVec values = at.load(b + p);
-    __builtin_prefetch(b + p + kFloatsAhead, 0, 2);
+    __builtin_prefetch(b + p + kBytesAhead / static_cast<int64_t>(sizeof(float)), 0, 2);
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(tile.a + i * tile.lda + p), values, sums[i][s]);
   };

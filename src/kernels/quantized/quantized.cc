@@ -27,9 +27,6 @@ HWY_INLINE FloatVec load_bytes(const int8_t* from, PartVector part) {
   return load_bytes(buffer);
 }
 
-// How far ahead of its use memory is asked for: the hardware's prefetchers stop at each page.
-inline constexpr int64_t kBytesAhead = 4096;
-
 // One output of kRows rows. Outputs go by one behind the other, so that the weights are one long stretch of memory,
 // which the hardware's prefetchers follow. A group's products are summed first, then scaled: one multiplication a
 // group.
