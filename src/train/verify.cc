@@ -6,11 +6,9 @@
 #include <map>
 
 #include "base/log.h"
-#include "train/debug_dump.h"
 #include "train/model_directory.h"
 #include "train/programs.h"
-#include "train/verify_causes.h"
-#include "train/verify_compare.h"
+#include "train/verify_findings.h"
 #include "train/verify_layer.h"
 
 namespace ingot {
@@ -20,20 +18,24 @@ class Verifier {
  public:
   Verifier(const Model& model, const fs::path& weights, const Reference& reference, const VerifyOptions& options,
            const ThreadPool& pool)
-      : model_(model), weights_(weights), reference_(reference), options_(options), pool_(pool) {
+      : model_(model),
+        weights_(weights),
+        reference_(reference),
+        options_(options),
+        pool_(pool),
+        findings_(reference, options) {
     for (const ReferenceTensor& tensor : reference_.tensors())
       if (is_compared(tensor))
         tensors_.push_back(&tensor);
       else
-        result_.not_compared.push_back(tensor.name);
-    result_.tolerance = options_.tolerance;
+        findings_.result().not_compared.push_back(tensor.name);
   }
 
   Result<Verification> run() {
     INGOT_TRY(check_activations());
-    if (result_.ok) INGOT_TRY(check_training());
-    if (!result_.ok) INGOT_TRY(explain());
-    return std::move(result_);
+    if (findings_.ok()) INGOT_TRY(check_training());
+    if (!findings_.ok()) INGOT_TRY(explain());
+    return std::move(findings_.result());
   }
 
  private:
@@ -65,10 +67,7 @@ class Verifier {
 
   // Runs the batch, forward and backward; eager mode names the first op that makes a NaN or an infinity.
   Result<double> step(TrainingPrograms& programs) {
-    const NodeObserver observer = [&](const NodeEvent& event) -> Status {
-      if (non_finite_.empty()) non_finite_ = describe_non_finite(event);
-      return {};
-    };
+    const NodeObserver observer = findings_.observer();
     const Batch& batch = reference_.batch();
     return programs.micro_step(batch, reference_.loss_scale(), false, {.batch = batch.rows},
                                options_.fuse ? nullptr : &observer);
@@ -87,15 +86,7 @@ class Verifier {
         is_curve ? compare_curve(tensor, expected, found, *options_.curve_tolerance)
                  : compare(tensor, expected, found, options_.tolerance,
                            undetermined != undetermined_.end() ? undetermined->second : Undetermined());
-    if (!comparison.ok && tensor.stage == ReferenceStage::activation)
-      comparison.first_position = first_position(expected, found, comparison.limit, reference_.batch());
-    result_.ok = comparison.ok;
-    if (!comparison.ok) {
-      result_.first_failure = tensor.name;
-      failed_ = &tensor;
-    }
-    result_.tensors.push_back(std::move(comparison));
-    return result_.ok;
+    return findings_.add(tensor, std::move(comparison), expected, found);
   }
 
   Result<std::span<const float>> activation(TrainingPrograms& programs, const ReferenceTensor& tensor) const {
@@ -158,25 +149,16 @@ class Verifier {
   // ---- after a difference
 
   Status explain() {
-    if (!non_finite_.empty()) result_.causes.push_back("the first NaN or infinity came from " + non_finite_);
-    if (options_.explain && failed_->stage == ReferenceStage::activation)
-      for (const Conjecture& conjecture : conjectures(model_, failed_->source)) INGOT_TRY(try_out(conjecture));
-    for (std::string& cause : likely_causes(model_, *failed_, result_.tensors.back()))
-      result_.causes.push_back(std::move(cause));
-    return {};
-  }
-
-  Status try_out(const Conjecture& conjecture) {
-    const auto model = model_.with_overrides(conjecture.overrides, "conjecture");
-    if (!model.ok()) return {};  // the family has no such key, or not together with the others
-    const auto programs = load(*model, true);
-    if (!programs.ok()) return {};  // the checkpoint is none of such a model
-    if (conjecture.edit) conjecture.edit(*model, (*programs)->arena());
-    INGOT_ASSIGN([[maybe_unused]] const double loss, step(**programs));
-    INGOT_ASSIGN(const auto found, activation(**programs, *failed_));
-    if (compare(*failed_, reference_.values(*failed_), found, options_.tolerance).ok)
-      result_.causes.push_back(fmt::format("{} agrees if {}", failed_->name, conjecture.text));
-    return {};
+    const ReferenceTensor& failed = *findings_.failed();
+    if (!options_.explain || failed.stage != ReferenceStage::activation) return findings_.explain(model_, {});
+    return findings_.explain(model_, [&](const Model& model, const Conjecture& what) -> Result<Findings::Values> {
+      const auto programs = load(model, true);
+      if (!programs.ok()) return Findings::Values();  // the checkpoint is none of such a model
+      if (what.edit) what.edit(model, (*programs)->arena());
+      INGOT_ASSIGN([[maybe_unused]] const double loss, step(**programs));
+      INGOT_ASSIGN(const auto found, activation(**programs, failed));
+      return Findings::Values({found.begin(), found.end()});
+    });
   }
 
   const Model& model_;
@@ -185,9 +167,7 @@ class Verifier {
   const VerifyOptions& options_;
   const ThreadPool& pool_;
   std::vector<const ReferenceTensor*> tensors_;
-  Verification result_;
-  const ReferenceTensor* failed_ = nullptr;
-  std::string non_finite_;
+  Findings findings_;
   std::map<std::string, Undetermined> undetermined_;  // by parameter
   // By name: they are compared after the loss, when the program that made them is gone.
   std::map<std::string, std::vector<float>> state_gradients_;

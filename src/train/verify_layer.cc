@@ -3,10 +3,8 @@
 #include <array>
 
 #include "optim/step_graph.h"
-#include "train/debug_dump.h"
 #include "train/model_directory.h"
-#include "train/verify_causes.h"
-#include "train/verify_compare.h"
+#include "train/verify_findings.h"
 
 namespace ingot {
 namespace {
@@ -21,13 +19,17 @@ class LayerVerifier {
  public:
   LayerVerifier(const Model& model, const fs::path& weights, const Reference& reference, const VerifyOptions& options,
                 const ThreadPool& pool)
-      : model_(model), weights_(weights), reference_(reference), options_(options), pool_(pool) {
+      : model_(model),
+        weights_(weights),
+        reference_(reference),
+        options_(options),
+        pool_(pool),
+        findings_(reference, options) {
     layer_ = *options.layer;
     input_ = reference.find(state(layer_));
     output_ = reference.find(state(layer_ + 1));
     if (output_ == nullptr && layer_ + 1 == model.config().num_hidden_layers)
       final_norm_ = reference.find("final_norm");
-    result_.tolerance = options.tolerance;
     for (const ReferenceTensor& tensor : reference.tensors()) {
       const bool is_gradient = tensor.stage == ReferenceStage::gradient && tensor.layer == layer_;
       if (is_gradient || tensor.name == gradient_name(state(layer_))) gradients_.push_back(&tensor);
@@ -44,9 +46,9 @@ class LayerVerifier {
     hidden_ = reference_.values(*input_);
     upstream_.assign(hidden_.size(), 0.0f);
     INGOT_TRY(check_output());
-    if (result_.ok && !gradients_.empty()) INGOT_TRY(check_gradients());
-    if (!result_.ok) INGOT_TRY(explain());
-    return std::move(result_);
+    if (findings_.ok() && !gradients_.empty()) INGOT_TRY(check_gradients());
+    if (!findings_.ok()) INGOT_TRY(explain());
+    return std::move(findings_.result());
   }
 
  private:
@@ -93,10 +95,7 @@ class LayerVerifier {
                                               {"first_visible", integers(batch.segment_start)},
                                               {"targets", integers(batch.targets)},
                                               {"loss_scale", floats(&loss_scale, {})}}};
-    const NodeObserver observer = [&](const NodeEvent& event) -> Status {
-      if (non_finite_.empty()) non_finite_ = describe_non_finite(event);
-      return {};
-    };
+    const NodeObserver observer = findings_.observer();
     return loaded.program->run(loaded.arena, pool_, inputs, {.batch = batch.rows}, options_.fuse ? nullptr : &observer);
   }
 
@@ -105,17 +104,9 @@ class LayerVerifier {
     return {span.begin(), span.end()};
   }
 
-  void add(const ReferenceTensor& tensor, std::span<const float> found) {
+  bool add(const ReferenceTensor& tensor, std::span<const float> found) {
     const std::vector<float> expected = reference_.values(tensor);
-    TensorComparison comparison = compare(tensor, expected, found, options_.tolerance);
-    if (!comparison.ok && tensor.stage == ReferenceStage::activation)
-      comparison.first_position = first_position(expected, found, comparison.limit, reference_.batch());
-    result_.ok = comparison.ok;
-    if (!comparison.ok) {
-      result_.first_failure = tensor.name;
-      failed_ = &tensor;
-    }
-    result_.tensors.push_back(std::move(comparison));
+    return findings_.add(tensor, compare(tensor, expected, found, options_.tolerance), expected, found);
   }
 
   Status check_output() {
@@ -157,8 +148,7 @@ class LayerVerifier {
     INGOT_TRY(execute(block, hidden_));
     for (const ReferenceTensor* tensor : gradients_) {
       const bool of_state = tensor->stage == ReferenceStage::state_gradient;
-      add(*tensor, values(block, of_state ? tensor->source : gradient_name(tensor->source)));
-      if (!result_.ok) return {};
+      if (!add(*tensor, values(block, of_state ? tensor->source : gradient_name(tensor->source)))) return {};
     }
     return {};
   }
@@ -166,28 +156,23 @@ class LayerVerifier {
   // ---- after a difference
 
   Status explain() {
-    if (!non_finite_.empty()) result_.causes.push_back("the first NaN or infinity came from " + non_finite_);
-    if (options_.explain && failed_ == output_)
-      for (const Conjecture& conjecture : conjectures(model_, failed_->source)) INGOT_TRY(try_out(conjecture));
+    std::vector<std::string> notes;
     if (own_upstream_)
-      result_.causes.push_back(
+      notes.push_back(
           fmt::format("the gradient that reaches this block is that of our blocks behind it, since the file has no {}",
                       gradient_name(state(layer_ + 1))));
-    for (std::string& cause : likely_causes(model_, *failed_, result_.tensors.back()))
-      result_.causes.push_back(std::move(cause));
-    return {};
-  }
-
-  Status try_out(const Conjecture& conjecture) {
-    const auto model = model_.with_overrides(conjecture.overrides, "conjecture");
-    if (!model.ok()) return {};  // the family has no such key, or not together with the others
-    const auto block = load_block(*model);
-    if (!block.ok()) return {};  // the checkpoint is none of such a model
-    if (conjecture.edit) conjecture.edit(*model, block->arena);
-    INGOT_TRY(execute(*block, hidden_));
-    if (compare(*failed_, reference_.values(*failed_), values(*block, failed_->source), options_.tolerance).ok)
-      result_.causes.push_back(fmt::format("{} agrees if {}", failed_->name, conjecture.text));
-    return {};
+    const ReferenceTensor* failed = findings_.failed();
+    if (!options_.explain || failed != output_) return findings_.explain(model_, {}, std::move(notes));
+    return findings_.explain(
+        model_,
+        [&](const Model& model, const Conjecture& what) -> Result<Findings::Values> {
+          const auto block = load_block(model);
+          if (!block.ok()) return Findings::Values();  // the checkpoint is none of such a model
+          if (what.edit) what.edit(model, block->arena);
+          INGOT_TRY(execute(*block, hidden_));
+          return Findings::Values(values(*block, failed->source));
+        },
+        std::move(notes));
   }
 
   const Model& model_;
@@ -201,9 +186,7 @@ class LayerVerifier {
   std::vector<const ReferenceTensor*> gradients_;
   std::vector<float> hidden_, found_, upstream_;  // in, out, and the gradient by what the block hands on
   bool own_upstream_ = false;
-  Verification result_;
-  const ReferenceTensor* failed_ = nullptr;
-  std::string non_finite_;
+  Findings findings_;
 };
 
 }  // namespace
