@@ -3,15 +3,14 @@
 
     bench/attention_vs_torch.py [--kernels-bench build/src/kernels/kernels_bench] [--threads 2] [--rounds 5]
 
-PyTorch computes softmax(q k^T / sqrt(d) + causal mask) v, with an allocator that keeps its memory (jemalloc, where
-installed), so that page faults are not counted against it. Prints one JSON object: milliseconds (the best of all rounds),
+PyTorch computes softmax(q k^T / sqrt(d) + causal mask) v, with an allocator that keeps its memory (jemalloc), so that
+page faults are not counted against it. Prints one JSON object: milliseconds (the best of all rounds),
 the median of the rounds' ratios, and each side's memory beyond inputs and outputs. torch_matmul_gflops is PyTorch's own
 product of two 1024 x 1024 matrices: where it is far from the machine's peak, PyTorch has a slow BLAS (Debian: install
 libopenblas0-pthread) or the machine is busy, and the comparison says little.
 """
 
 import argparse
-import glob
 import json
 import math
 import os
@@ -20,17 +19,15 @@ import subprocess
 import sys
 import time
 
+import peer
+
 BATCH, TOKENS, HEADS, DIM = 1, 1024, 12, 64
 
 
-def with_jemalloc():
-    """Starts this script again under jemalloc; returns where that is not installed."""
-    libraries = glob.glob("/usr/lib/*/libjemalloc.so.2")
-    if "INGOT_BENCH_CHILD" in os.environ or not libraries:
-        return
-    environment = dict(os.environ, INGOT_BENCH_CHILD="1", LD_PRELOAD=libraries[0],
-                       MALLOC_CONF="dirty_decay_ms:-1,muzzy_decay_ms:-1", OPENBLAS_CORETYPE="SkylakeX")
-    os.execve(sys.executable, [sys.executable, *sys.argv], environment)
+def in_strongest_form():
+    """Starts this script again in the environment where PyTorch is fastest."""
+    if "INGOT_BENCH_CHILD" not in os.environ:
+        os.execve(sys.executable, [sys.executable, *sys.argv], peer.environment(INGOT_BENCH_CHILD="1"))
 
 
 def resident_bytes(key):
@@ -107,17 +104,17 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    with_jemalloc()
+    in_strongest_form()
 
-    peer = Torch(args.threads)
+    torch = Torch(args.threads)
     report = {"shape": [BATCH, TOKENS, HEADS, DIM], "threads": args.threads, "rounds": args.rounds,
-              "torch_matmul_gflops": peer.matmul_gflops()}
+              "torch_matmul_gflops": torch.matmul_gflops()}
     for name, backward in (("forward", False), ("both", True)):
-        extra = peer.extra_megabytes(backward)
-        peer.milliseconds(backward)
+        extra = torch.extra_megabytes(backward)
+        torch.milliseconds(backward)
         pairs = []
         for _ in range(args.rounds):
-            theirs = peer.milliseconds(backward)
+            theirs = torch.milliseconds(backward)
             ours, ours_extra = ingot(args.kernels_bench, args.threads, name)
             pairs.append((theirs, ours))
         report[name] = {

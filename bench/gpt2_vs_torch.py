@@ -8,7 +8,6 @@ waits while ingot runs. What counts is the median of the rounds' ratios.
     bench/gpt2_vs_torch.py --rounds 5 --steps 5
 """
 import argparse
-import glob
 import json
 import os
 import resource
@@ -16,6 +15,8 @@ import statistics
 import subprocess
 import sys
 import time
+
+import peer
 
 # layers, heads, width, positions of presets that both sides know.
 PRESETS = {"gpt2-124m": (12, 12, 768, 1024), "gpt2-small": (6, 6, 384, 1024), "gpt2-mini": (6, 6, 192, 1024)}
@@ -93,14 +94,10 @@ def torch_worker(arguments):
 
 class Torch:
     def __init__(self, arguments):
-        jemalloc = sorted(glob.glob("/usr/lib/*/libjemalloc.so.2"))
-        if not jemalloc:
-            sys.exit("libjemalloc.so.2 is missing (package libjemalloc2): PyTorch would not be in its strongest form")
-        environment = dict(os.environ, LD_PRELOAD=jemalloc[0], OPENBLAS_CORETYPE="SkylakeX",
-                           MALLOC_CONF="dirty_decay_ms:-1,muzzy_decay_ms:-1", OMP_NUM_THREADS=str(arguments.threads))
         command = [sys.executable, os.path.abspath(__file__), "--worker", "--model", arguments.model, "--batch",
                    str(arguments.batch), "--seq", str(arguments.seq), "--threads", str(arguments.threads)]
-        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, env=peer.environment(OMP_NUM_THREADS=str(arguments.threads)),
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.parameters = self.answer()["parameters"]
 
     def answer(self):
@@ -128,23 +125,23 @@ def run_ingot(arguments):
 
 def compare(arguments):
     """One line a round on stderr; returns what the table needs."""
-    peer = Torch(arguments)
-    peer.run(2)  # warm-up, as ingot has
+    torch = Torch(arguments)
+    torch.run(2)  # warm-up, as ingot has
     tokens = arguments.batch * arguments.seq
     rounds = []
     for number in range(arguments.rounds):
         ours = run_ingot(arguments)
-        theirs = peer.run(arguments.steps)
+        theirs = torch.run(arguments.steps)
         speed = tokens / statistics.median(theirs["seconds"])
         rounds.append({"ingot": ours["tokens_per_second"], "torch": speed, "ratio": ours["tokens_per_second"] / speed,
                        "peak_gflops": ours["peak_gflops"], "ingot_mfu": ours["mfu"], "ingot_rss": ours["peak_rss_bytes"],
                        "planned": ours["planned_bytes"], "torch_rss": theirs["rss"]})
         print("round {}: ingot {:.0f}, torch {:.0f} tokens/s, ratio {:.2f}".format(
             number + 1, rounds[-1]["ingot"], rounds[-1]["torch"], rounds[-1]["ratio"]), file=sys.stderr)
-    peer.close()
+    torch.close()
     result = {key: statistics.median(r[key] for r in rounds) for key in rounds[0]}
     layers, _, width, _ = PRESETS[arguments.model]
-    flops_a_token = 6 * peer.parameters + 12 * layers * width * arguments.seq
+    flops_a_token = 6 * torch.parameters + 12 * layers * width * arguments.seq
     result["torch_mfu"] = flops_a_token * result["torch"] / (result["peak_gflops"] * 1e9)
     result["rounds"] = rounds
     # Only for the shape that the reference figure was taken at.
