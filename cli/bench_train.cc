@@ -9,6 +9,7 @@
 #include "kernels/peak/peak.h"
 #include "train/model_directory.h"
 #include "train/programs.h"
+#include "train/recompute_choice.h"
 
 namespace ingot::cli {
 namespace {
@@ -16,22 +17,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int64_t kWarmUpSteps = 2;
 constexpr uint64_t kSeed = 1;
-
-// A batch of random tokens, each row one document.
-Batch random_batch(const BenchTrainOptions& options, int64_t vocab_size, uint64_t step) {
-  Batch batch;
-  batch.resize(options.batch, options.tokens);
-  for (int64_t row = 0; row < options.batch; ++row) {
-    const RowView view = batch.row(row);
-    for (size_t t = 0; t < view.ids.size(); ++t)
-      view.ids[t] = static_cast<int32_t>(bounded_at(stream_key(kSeed + step, "bench.tokens"),
-                                                    static_cast<uint64_t>(row * options.tokens) + t,
-                                                    static_cast<uint64_t>(vocab_size)));
-    fill_as_one_document(view);
-  }
-  batch.counted = options.batch * (options.tokens - 1);
-  return batch;
-}
 
 double peak_gflops(const ThreadPool& pool) {
   return std::max(kernels::fp32_peak_gflops(pool), kernels::matmul_gflops(pool, DType::f32));
@@ -54,6 +39,21 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
+Batch random_batch(int64_t rows, int64_t tokens, int64_t vocab_size, uint64_t step) {
+  Batch batch;
+  batch.resize(rows, tokens);
+  for (int64_t row = 0; row < rows; ++row) {
+    const RowView view = batch.row(row);
+    for (size_t t = 0; t < view.ids.size(); ++t)
+      view.ids[t] =
+          static_cast<int32_t>(bounded_at(stream_key(kSeed + step, "bench.tokens"),
+                                          static_cast<uint64_t>(row * tokens) + t, static_cast<uint64_t>(vocab_size)));
+    fill_as_one_document(view);
+  }
+  batch.counted = rows * (tokens - 1);
+  return batch;
+}
+
 Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions& options, const ThreadPool& pool) {
   BenchTrainResult result;
   ProgramSettings settings;
@@ -61,11 +61,17 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
   settings.rows = options.batch;
   settings.tokens = options.tokens;
   settings.dropout = false;
+  settings.recompute = options.recompute;
   INGOT_ASSIGN(auto programs, TrainingPrograms::create(model, settings, pool));
   initialize_weights(model, kSeed, programs->arena(), pool);
   result.compile_ms = programs->compile_seconds() * 1e3;
   result.planned_arena_bytes = programs->arena().bytes();
-  result.planned_bytes = programs->memory().total();
+  const MemoryEstimate memory = programs->memory();
+  result.planned_bytes = memory.total();
+  result.activations = memory.activations;
+  result.kept = memory.kept;
+  result.lower_bound = memory.lower_bound;
+  result.recomputed = describe_levels(programs->passes().recompute);
 
   std::vector<double> seconds;
   int64_t faults = 0;
@@ -74,7 +80,8 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
       result.peak_gflops = peak_gflops(pool);
       faults = static_cast<int64_t>(minor_page_faults());
     }
-    const Batch batch = random_batch(options, model.config().vocab_size, static_cast<uint64_t>(step));
+    const Batch batch =
+        random_batch(options.batch, options.tokens, model.config().vocab_size, static_cast<uint64_t>(step));
     const auto start = Clock::now();
     INGOT_ASSIGN(const double loss, one_step(*programs, batch, static_cast<uint64_t>(step)));
     result.losses.push_back(loss);
@@ -96,7 +103,8 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
   };
   const auto extra = static_cast<uint64_t>(kWarmUpSteps + options.steps + 1);
   INGOT_ASSIGN([[maybe_unused]] const double loss,
-               one_step(*programs, random_batch(options, model.config().vocab_size, extra), extra, &observer));
+               one_step(*programs, random_batch(options.batch, options.tokens, model.config().vocab_size, extra), extra,
+                        &observer));
   return result;
 }
 

@@ -8,7 +8,9 @@
 
 #include "base/parallel.h"
 #include "base/result.h"
+#include "data/batch.h"
 #include "models/model.h"
+#include "train/config.h"
 
 namespace ingot::cli {
 
@@ -16,6 +18,7 @@ struct BenchTrainOptions {
   int64_t batch = 1, tokens = 1024;
   int64_t steps = 5;
   bool fuse = true;
+  RecomputeSection recompute;
 };
 
 struct BenchTrainResult {
@@ -26,11 +29,16 @@ struct BenchTrainResult {
   double peak_gflops =
       0;  // the larger of a register-only loop and the own products, sampled before and after the steps
   int64_t planned_arena_bytes = 0, planned_bytes = 0, peak_rss_bytes = 0;
+  int64_t activations = 0, kept = 0, lower_bound = 0;  // as MemoryEstimate has them
+  std::string recomputed;                              // in which layers
   double compile_ms = 0;
   int64_t page_faults = 0;  // in the measured steps
   std::vector<double> losses;
   std::map<std::string, double> breakdown;  // milliseconds by op, of one step more
 };
+
+// Random tokens, each row one document; the same for the same step.
+Batch random_batch(int64_t rows, int64_t tokens, int64_t vocab_size, uint64_t step);
 
 Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions& options, const ThreadPool& pool);
 

@@ -8,11 +8,14 @@
 
 #include "base/files.h"
 #include "base/system.h"
+#include "bench_ablate.h"
 #include "bench_ops.h"
 #include "bench_tokenizer.h"
 #include "bench_train.h"
 #include "command.h"
+#include "train/plan_run.h"
 #include "train/setup.h"
+#include "train/trainer.h"
 
 namespace ingot::cli {
 namespace {
@@ -20,7 +23,7 @@ namespace {
 struct BenchTrainFlags {
   std::string model;
   BenchTrainOptions options;
-  std::string precision = "fp32", recompute = "none";
+  std::string precision = "fp32";
   int threads = 0;
   bool json = false;
 };
@@ -39,6 +42,9 @@ void print_table(const BenchTrainResult& r) {
                            r.mfu, r.peak_gflops)
             << fmt::format("memory          {:10.1f} MB at peak, planned {:.1f} MB (arena {:.1f} MB)\n",
                            r.peak_rss_bytes / 1048576.0, r.planned_bytes / 1048576.0, r.planned_arena_bytes / 1048576.0)
+            << fmt::format("activations     {:10.1f} MB (lower bound {:.1f} MB), kept for backward {:.1f} MB\n",
+                           r.activations / 1048576.0, r.lower_bound / 1048576.0, r.kept / 1048576.0)
+            << fmt::format("recomputed      {:>10}\n", r.recomputed)
             << fmt::format("compilation     {:10.1f} ms\n", r.compile_ms)
             << fmt::format("page faults     {:10} in the measured steps\n", r.page_faults);
   double total = 0;
@@ -52,9 +58,11 @@ void print_table(const BenchTrainResult& r) {
 Status run_train(const BenchTrainFlags& flags) {
   if (flags.precision != "fp32")
     return usage_error("--precision {}: this version computes in fp32 only", flags.precision);
-  if (flags.recompute != "none")
-    return usage_error("--recompute {}: this version keeps what it computed; set none", flags.recompute);
+  const RecomputeSection& recompute = flags.options.recompute;
+  if ((recompute.policy == RecomputePolicy::budget) != recompute.memory_budget.has_value())
+    return usage_error("--memory-budget goes with --recompute budget, and only with it");
   INGOT_ASSIGN(const Model model, model_of(flags.model));
+  INGOT_TRY(model.check_length(flags.options.tokens, "--seq"));
   const ThreadPool pool(default_threads(flags.threads));
   INGOT_ASSIGN(const BenchTrainResult r, bench_train(model, flags.options, pool));
   if (!flags.json) {
@@ -69,6 +77,10 @@ Status run_train(const BenchTrainFlags& flags) {
               {"planned_arena_bytes", r.planned_arena_bytes},
               {"planned_bytes", r.planned_bytes},
               {"peak_rss_bytes", r.peak_rss_bytes},
+              {"activations_bytes", r.activations},
+              {"activations_lower_bound_bytes", r.lower_bound},
+              {"activations_kept_bytes", r.kept},
+              {"recomputed", r.recomputed},
               {"compile_ms", r.compile_ms},
               {"page_faults", r.page_faults},
               {"losses", r.losses},
@@ -220,11 +232,50 @@ void add_train_bench(CLI::App& verb, Command& command) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   train->add_option("--precision", flags->precision, "fp32")->capture_default_str();
-  train->add_option("--recompute", flags->recompute, "none")->capture_default_str();
+  static const std::map<std::string, RecomputePolicy> kPolicies{{"none", RecomputePolicy::none},
+                                                                {"selective", RecomputePolicy::selective},
+                                                                {"full", RecomputePolicy::full},
+                                                                {"budget", RecomputePolicy::budget}};
+  train->add_option("--recompute", flags->options.recompute.policy, "What the backward pass computes again")
+      ->transform(CLI::CheckedTransformer(kPolicies).description("none, selective, full or budget"));
+  train->add_option("--memory-budget", flags->options.recompute.memory_budget, "Of the whole process, such as 3400MB")
+      ->transform(CLI::AsSizeValue(true));
   train->add_flag("!--no-fuse", flags->options.fuse, "Run the plain ops one by one");
   train->add_option("--threads", flags->threads, "Threads")->check(CLI::Range(1, 4096));
   train->add_flag("--json", flags->json, "Print one JSON object");
   train->callback([flags, &command] { command.run = [flags] { return run_train(*flags); }; });
+}
+
+struct AblateFlags {
+  std::string config;
+  std::vector<std::string> overrides;
+  AblateOptions options;
+  bool json = false;
+};
+
+Status run_ablate(const AblateFlags& flags) {
+  INGOT_ASSIGN(const RunConfig config, load_config(flags.config, flags.overrides));
+  INGOT_TRY(check_supported(config));
+  const ThreadPool pool(default_threads(static_cast<int>(config.threads.value_or(0))));
+  INGOT_ASSIGN(const PlannedModel planned, plan_model(config));
+  INGOT_ASSIGN(const int64_t micro_batch, choose_micro_batch(config, planned.model, pool.threads()));
+  INGOT_ASSIGN(const auto rows, ablate(planned.model, program_settings(config, micro_batch), flags.options, pool));
+  print_ablation(rows, flags.json);
+  return {};
+}
+
+void add_ablate(CLI::App& verb, Command& command) {
+  auto flags = std::make_shared<AblateFlags>();
+  CLI::App* app =
+      verb.add_subcommand("ablate", "Switches each optimisation on and off alone: time, memory, differences");
+  app->footer("Example: ingot bench ablate config.yaml data.sequence_length=512 --rounds 5");
+  app->add_option("config", flags->config, "Configuration file (YAML)")->required();
+  app->add_option("overrides", flags->overrides, "Keys to override, as key=value");
+  app->add_option("--rounds", flags->options.rounds, "Runs of each form, in turn")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app->add_flag("--json", flags->json, "Print one JSON object");
+  app->callback([flags, &command] { command.run = [flags] { return run_ablate(*flags); }; });
 }
 
 }  // namespace
@@ -237,6 +288,7 @@ void add_bench(CLI::App& app, Command& command) {
   add_ops(*verb, command);
   add_attention(*verb, command);
   add_tokenizer_bench(*verb, command);
+  add_ablate(*verb, command);
 }
 
 }  // namespace ingot::cli

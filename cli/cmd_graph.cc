@@ -78,6 +78,11 @@ Result<Inspected> inspect(const GraphFlags& flags, const RunConfig& config, cons
   Inspected result;
   result.context.no_fuse = settings.no_fuse;
   result.context.disabled = settings.disabled_passes;
+  if (settings.recompute.policy != RecomputePolicy::none && flags.program == "micro_step") {
+    const ThreadPool pool(1);
+    INGOT_ASSIGN(const auto programs, TrainingPrograms::plan(model, settings, pool));
+    result.context.recompute = programs->passes().recompute;
+  }
   std::optional<Graph> asked;
   const PassTrace keep = [&](std::string_view pass, const Graph& now) {
     if (pass == flags.after) asked = now.compacted();

@@ -31,6 +31,7 @@ TEST(OpCost, EveryOpsExamplesHaveAFiniteCostThatIsNotNegative) {
       EXPECT_GE(cost.flops, 0) << op->name;
       EXPECT_GE(cost.bytes, 0) << op->name;
       EXPECT_LT(cost.flops + cost.bytes, 1e12) << op->name;
+      EXPECT_EQ(cost.matrix, op->traits.product) << op->name;
       const bool renames = op->traits.view || op->traits.part || op->traits.join;
       EXPECT_TRUE(renames || cost.bytes > 0) << op->name;
     }

@@ -41,6 +41,8 @@ struct OpTraits {
   bool random = false;
   // Output i may be written over the memory of input in_place[i] where nothing reads that input later. kNone: never.
   std::vector<int32_t> in_place = {};
+  // Its time goes into products of matrices: too dear to be computed twice if it can be kept instead.
+  bool product = false;
   // Made by a pass, never by a model; its gradient is that of what it stands for.
   bool fused = false;
   // Worth evaluating at compile time when all its inputs are constants.

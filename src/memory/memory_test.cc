@@ -40,6 +40,20 @@ TEST(PlanMemory, ReusesTheMemoryOfWhatIsNoLongerRead) {
   EXPECT_EQ(p.plan.lower_bound_bytes, 2 * 256);
 }
 
+TEST(PlanMemory, SaysWhatIsHeldAcrossAStep) {
+  const Planned p = planned(R"(
+%0 = input "x" : f32[64]
+%1 = exp(%0) : f32[64]
+%2 = reshape(%1) {shape=[8,8]} : f32[8,8]
+%3 = exp(%2) : f32[8,8]
+%4 = exp(%3) : f32[8,8]
+%5 = mul(%4, %2) : f32[8,8]
+output "y" = %5
+)");
+  EXPECT_EQ(bytes_held_across(p.plan, 2), 256);  // %1, which %2 is a view of, for the last product; %0 is done with
+  EXPECT_EQ(bytes_held_across(p.plan, 4), 0);
+}
+
 TEST(PlanMemory, WorksInPlaceWhereNothingReadsTheInputLater) {
   const Planned p = planned(R"(
 %0 = input "x" : f32[64]

@@ -325,4 +325,18 @@ MemoryPlan plan_memory(const Graph& graph, const VariableLayout& variables,
   return Planner(graph, variables, temporary_bytes).run();
 }
 
+int64_t bytes_held_across(const MemoryPlan& plan, int32_t step) {
+  std::vector<std::pair<int64_t, int64_t>> stretches;  // views lie in what they are views of
+  for (const Placement& p : plan.values)
+    if (p.segment == Segment::workspace && p.first < step && p.last > step)
+      stretches.emplace_back(p.offset, p.offset + p.bytes);
+  std::ranges::sort(stretches);
+  int64_t held = 0, end = 0;
+  for (const auto& [from, to] : stretches) {
+    held += std::max<int64_t>(0, to - std::max(from, end));
+    end = std::max(end, to);
+  }
+  return held;
+}
+
 }  // namespace ingot

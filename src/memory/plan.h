@@ -45,6 +45,9 @@ struct MemoryPlan {
 MemoryPlan plan_memory(const Graph& graph, const VariableLayout& variables,
                        const std::vector<int64_t>& temporary_bytes);
 
+// Bytes of the workspace that values from before a step (a position of the schedule) hold beyond it.
+int64_t bytes_held_across(const MemoryPlan& plan, int32_t step);
+
 // Plays the schedule over the plan and checks that every node finds its inputs' bytes as their producers left them,
 // that no node writes over what it reads (unless its traits allow it), that outputs and stored variables hold their
 // values at the end, and that nothing leaves its segment.

@@ -57,7 +57,7 @@ std::vector<OpExample> examples() {
 
 const OpDef kAttention{
     .name = "attention",
-    .traits = {.saved_outputs = 1, .random = true, .fused = true},
+    .traits = {.saved_outputs = 1, .random = true, .product = true, .fused = true},
     .infer = infer,
     .gradient = gradient,
     .evaluate = evaluate,

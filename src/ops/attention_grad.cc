@@ -51,7 +51,7 @@ std::vector<OpExample> examples() {
 
 const OpDef kAttentionGrad{
     .name = "attention_grad",
-    .traits = {.random = true, .fused = true},
+    .traits = {.random = true, .product = true, .fused = true},
     .infer = infer,
     .evaluate = evaluate,
     .parse_attributes = &parse_attributes<AttentionAttributes>,

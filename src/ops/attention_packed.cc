@@ -93,7 +93,7 @@ std::vector<OpExample> examples() {
 
 const OpDef kAttentionPacked{
     .name = "attention_packed",
-    .traits = {.saved_outputs = 1, .random = true, .fused = true},
+    .traits = {.saved_outputs = 1, .random = true, .product = true, .fused = true},
     .infer = infer,
     .gradient = gradient,
     .evaluate = evaluate,

@@ -52,7 +52,7 @@ std::vector<OpExample> examples() {
 
 const OpDef kAttentionPackedGrad{
     .name = "attention_packed_grad",
-    .traits = {.random = true, .fused = true},
+    .traits = {.random = true, .product = true, .fused = true},
     .infer = infer,
     .evaluate = evaluate,
     .parse_attributes = &parse_attributes<AttentionPackedAttributes>,

@@ -69,6 +69,7 @@ std::vector<OpExample> examples() {
 
 const OpDef kCachedAttention{
     .name = "cached_attention",
+    .traits = {.product = true},
     .infer = infer,
     .evaluate = evaluate,
     .parse_attributes = &parse_attributes<CachedAttentionAttributes>,

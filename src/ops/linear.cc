@@ -61,7 +61,7 @@ std::vector<OpExample> examples() {
 
 const OpDef kLinear{
     .name = "linear",
-    .traits = {.random = true, .fused = true},
+    .traits = {.random = true, .product = true, .fused = true},
     .infer = infer,
     .evaluate = evaluate,
     .parse_attributes = &parse_attributes<LinearAttributes>,

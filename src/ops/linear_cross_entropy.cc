@@ -63,7 +63,7 @@ RefTensor capped_logits(RefTensor products, double softcap) {
 
 const OpDef kLinearCrossEntropy{
     .name = "linear_cross_entropy",
-    .traits = {.fused = true},
+    .traits = {.product = true, .fused = true},
     .infer = infer,
     .gradient = gradient,
     .evaluate = evaluate,

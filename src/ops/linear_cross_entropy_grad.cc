@@ -45,7 +45,7 @@ void evaluate(const EvalContext& context) {
 
 const OpDef kLinearCrossEntropyGrad{
     .name = "linear_cross_entropy_grad",
-    .traits = {.fused = true},
+    .traits = {.product = true, .fused = true},
     .infer = infer,
     .evaluate = evaluate,
     .parse_attributes = &parse_attributes<LinearCrossEntropyAttributes>,

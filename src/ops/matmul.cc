@@ -96,6 +96,7 @@ std::vector<OpExample> examples() {
 
 const OpDef kMatmul{
     .name = "matmul",
+    .traits = {.product = true},
     .infer = infer,
     .gradient = gradient,
     .evaluate = evaluate,

@@ -28,7 +28,7 @@ void evaluate(const EvalContext& context) {
 
 const OpDef kMatmulAdd{
     .name = "matmul_add",
-    .traits = {.in_place = {0}, .fused = true},
+    .traits = {.in_place = {0}, .product = true, .fused = true},
     .infer = infer,
     .evaluate = evaluate,
     .parse_attributes = &parse_attributes<MatmulAttributes>,

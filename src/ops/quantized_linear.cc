@@ -63,6 +63,7 @@ Status check_quantized(const Type& values, const Type& scales, const QuantizedAt
 
 const OpDef kQuantizedLinear{
     .name = "quantized_linear",
+    .traits = {.product = true},
     .infer = infer,
     .evaluate = evaluate,
     .parse_attributes = &parse_attributes<QuantizedAttributes>,

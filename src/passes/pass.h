@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "autodiff/recompute.h"
 #include "graph/graph.h"
 
 namespace ingot {
@@ -28,6 +29,8 @@ struct PassContext {
   std::vector<std::string> disabled = {};
   // Whether run_passes verifies the graph before and after each pass.
   bool verify = kVerifyByDefault;
+  // What of each layer the backward pass computes again (autodiff/recompute.h). Empty: nothing.
+  std::vector<RecomputeLevel> recompute = {};
   std::vector<FusionNote> notes = {};
 
   bool may_fuse(std::string_view pattern, std::string_view path) const;

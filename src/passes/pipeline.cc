@@ -39,12 +39,22 @@ std::span<const Pass> forward_passes() {
   return kPasses;
 }
 
+namespace {
+
+bool recompute_layers(Graph& graph, PassContext& context) {
+  const ValueId loss = graph.find_output("loss");
+  return loss != kNone && recompute(graph, loss, context.recompute) > 0;
+}
+
+}  // namespace
+
 std::span<const Pass> backward_passes() {
   static constexpr auto kPasses = std::to_array<Pass>({
       {"fold_gradients", fold},
       {"cse_gradients", cse},
       {"dce_gradients", dce},
       {"merge_loss", merge_loss},
+      {"recompute", recompute_layers},  // no pass that comes later may take a node and its copy for one
       {"fuse_accumulate", fuse_accumulate},
       {"fuse_residual_norm", fuse_residual_norm},
       {"fuse_epilogue", fuse_epilogue},

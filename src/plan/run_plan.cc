@@ -61,6 +61,11 @@ void describe_memory(const RunPlan& plan, Lines& lines) {
                                                         {"process", m.process}};
   for (const auto& [name, bytes] : categories)
     if (bytes > 0) lines.add("", "{:<12} {:>12}", name, bytes_text(bytes));
+  lines.add("", "of the activations {} are kept for the backward pass; no plan could need less than {}",
+            bytes_text(m.kept), bytes_text(m.lower_bound));
+  if (!plan.recomputed.empty())
+    lines.add("recompute", "{}: {:.1f}% of the step's time", plan.recomputed,
+              100 * plan.recompute_seconds / plan.step_seconds);
   const DiskEstimate& d = plan.disk;
   lines.add("disk", "{} for checkpoints ({} of {} stay, and one is being written), {} free; final model {}",
             bytes_text(d.needed), d.keep, bytes_text(d.checkpoint), bytes_text(d.room), bytes_text(d.model));

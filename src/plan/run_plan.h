@@ -49,6 +49,8 @@ struct RunPlan {
   std::vector<RatePoint> rates;
 
   MemoryEstimate memory;
+  std::string recomputed;        // "selective in layers 0-11"; empty: nothing
+  double recompute_seconds = 0;  // of step_seconds
   int64_t available_memory = 0;
   DiskEstimate disk;
 

@@ -92,8 +92,6 @@ std::vector<Missing> missing_features(const RunConfig& c) {
   return {
       {c.training.precision != Precision::fp32, fmt::format("training.precision {}", name_of(c.training.precision)),
        "training.precision=fp32"},
-      {c.recompute.policy != RecomputePolicy::none, fmt::format("recompute.policy {}", name_of(c.recompute.policy)),
-       "recompute.policy=none, and a smaller training.micro_batch_size where memory is short"},
       {p.ranks() > 1,
        fmt::format("a layout of {} ranks (parallel.data {} × tensor {} × pipeline {} × context {})", p.ranks(), p.data,
                    p.tensor, p.pipeline, p.context),

@@ -345,7 +345,6 @@ TEST(Config, WhatThisVersionLacksIsRefusedByName) {
   };
   fails("training.precision=bf16", {"training.precision bf16", "training.precision=fp32"});
   fails("training.precision=fp16", {"fp16"});
-  fails("recompute.policy=full", {"recompute.policy full"});
   for (const char* dimension : {"data", "tensor", "pipeline", "context"})
     fails(fmt::format("parallel.{}=2", dimension), {"2 ranks", dimension});
   fails("parallel.zero_stage=1", {"zero_stage 1"});

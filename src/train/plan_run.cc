@@ -8,6 +8,7 @@
 #include "data/build.h"
 #include "plan/advice.h"
 #include "train/model_directory.h"
+#include "train/recompute_choice.h"
 #include "train/setup.h"
 #include "train/trainer.h"
 
@@ -152,7 +153,25 @@ class Planner {
       add_cost(*more, plan_.accumulation - 1);
     }
     add_cost(programs_->update_program(), 1);
+    INGOT_TRY(plan_recomputation());
     plan_.model_flops = model_.flops_per_token(plan_.sequence_length) * static_cast<double>(plan_.tokens_per_step());
+    return {};
+  }
+
+  Status plan_recomputation() {
+    const std::vector<RecomputeLevel>& levels = programs_->passes().recompute;
+    if (std::ranges::all_of(levels, [](RecomputeLevel level) { return level == RecomputeLevel::none; })) return {};
+    plan_.recomputed = describe_levels(levels);
+    ProgramSettings keeping = program_settings(config_, plan_.micro_batch);
+    keeping.recompute = {};
+    INGOT_ASSIGN(const auto programs, programs_of(keeping));
+    const auto seconds = [&](TrainingPrograms& of) -> Result<double> {
+      INGOT_ASSIGN(const Program* program, of.micro_step_program(plan_.micro_batch, plan_.sequence_length, false));
+      return estimate(program->graph(), plan_.machine).seconds;
+    };
+    INGOT_ASSIGN(const double with, seconds(*programs_));
+    INGOT_ASSIGN(const double without, seconds(*programs));
+    plan_.recompute_seconds = (with - without) * static_cast<double>(plan_.accumulation);
     return {};
   }
 

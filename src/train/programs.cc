@@ -5,12 +5,26 @@
 #include <chrono>
 
 #include "base/system.h"
+#include "train/recompute_choice.h"
 
 namespace ingot {
 namespace {
 
 ConstTensorView view_of(const std::vector<int32_t>& values, const Shape& shape) {
   return {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape};
+}
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Where the backward pass begins.
+int32_t position_of_loss(const Program& program) {
+  const auto& schedule = program.plan().schedule;
+  const NodeId loss = program.graph().value(program.graph().find_output("loss")).producer;
+  return static_cast<int32_t>(std::ranges::find(schedule, loss) - schedule.begin());
 }
 
 }  // namespace
@@ -30,7 +44,31 @@ Result<double> run_loss_program(const Program& program, const Arena& arena, cons
 
 Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan(const Model& model, const ProgramSettings& settings,
                                                                  const ThreadPool& pool) {
+  const int64_t layer_count = model.config().num_hidden_layers;
+  const RecomputeSection& recompute = settings.recompute;
+  INGOT_ASSIGN(const std::vector<int64_t> layers, recomputed_layers(recompute, layer_count));
+  if (!settings.fuse) return plan_at(model, settings, pool, {});
+  if (recompute.policy != RecomputePolicy::budget)
+    return plan_at(model, settings, pool, fixed_levels(recompute.policy, layers, layer_count));
+
+  const auto start = Clock::now();
+  std::unique_ptr<TrainingPrograms> last;
+  const auto needed = [&](int64_t step) -> Result<int64_t> {
+    INGOT_ASSIGN(last, plan_at(model, settings, pool, budget_levels(step, layers, layer_count)));
+    return last->memory().total();
+  };
+  INGOT_ASSIGN(const int64_t step,
+               least_step_within(*recompute.memory_budget, static_cast<int64_t>(layers.size()), needed));
+  INGOT_ASSIGN(last, plan_at(model, settings, pool, budget_levels(step, layers, layer_count)));
+  last->compile_seconds_ = seconds_since(start);
+  return last;
+}
+
+Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan_at(const Model& model, const ProgramSettings& settings,
+                                                                    const ThreadPool& pool,
+                                                                    std::vector<RecomputeLevel> levels) {
   std::unique_ptr<TrainingPrograms> programs(new TrainingPrograms(model, settings, pool));
+  programs->context_.recompute = std::move(levels);
   INGOT_TRY(programs->compile());
   return programs;
 }
@@ -101,8 +139,13 @@ MemoryEstimate TrainingPrograms::memory() const {
   if (settings_.stages_checkpoints) memory.staging = memory.weights + memory.optimizer;
   int64_t scratch = update_->scratch_bytes();
   memory.activations = update_->plan().workspace_bytes;
+  memory.lower_bound = update_->plan().lower_bound_bytes;
   for (const Entry& entry : cache_) {
-    memory.activations = std::max(memory.activations, entry.program->plan().workspace_bytes);
+    const MemoryPlan& plan = entry.program->plan();
+    memory.activations = std::max(memory.activations, plan.workspace_bytes);
+    memory.lower_bound = std::max(memory.lower_bound, plan.lower_bound_bytes);
+    if (entry.kind != Kind::evaluation)
+      memory.kept = std::max(memory.kept, bytes_held_across(plan, position_of_loss(*entry.program)));
     scratch = std::max(scratch, entry.program->scratch_bytes());
   }
   memory.workspace = scratch * pool_.threads();
@@ -119,17 +162,17 @@ Result<Graph> TrainingPrograms::graph_of(Kind kind, int64_t rows, int64_t tokens
   options.freeze = settings_.freeze;
   options.keep_activations = settings_.keep_activations;
   options.keep_state_gradients = settings_.keep_state_gradients;
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   auto graph = kind == Kind::evaluation ? evaluation_graph(model_, options, context_)
                                         : micro_step_graph(model_, options, context_);
-  compile_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  compile_seconds_ += seconds_since(start);
   return graph;
 }
 
 Result<const Program*> TrainingPrograms::keep(Kind kind, int64_t rows, int64_t tokens, Graph graph) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   INGOT_ASSIGN(auto program, Program::create(std::move(graph), variables_, pool_.threads()));
-  compile_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  compile_seconds_ += seconds_since(start);
   INGOT_TRY(reserve(*program));
   cache_.push_front({kind, rows, tokens, std::move(program)});
   if (cache_.size() > kMaxShapes) cache_.pop_back();

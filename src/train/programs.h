@@ -14,6 +14,7 @@
 #include "optim/update_graph.h"
 #include "plan/memory_estimate.h"
 #include "runtime/program.h"
+#include "train/config.h"
 
 namespace ingot {
 
@@ -26,6 +27,7 @@ struct ProgramSettings {
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
   std::vector<ParameterGroupRule> groups;
+  RecomputeSection recompute;    // graph mode only: plain ops one by one are for looking at, not for saving memory
   int64_t rows = 1, tokens = 1;  // the usual shape of a micro-batch
   // What the run will do beside single micro-batches, so that its memory is counted and its programs are compiled
   // before the first step: several micro-batches a step, evaluations, checkpoints written in the background.
@@ -45,7 +47,8 @@ Result<double> run_loss_program(const Program& program, const Arena& arena, cons
 class TrainingPrograms {
  public:
   // Compiles the usual micro-step and the update, and lays out the variables, but takes no memory for them: what is
-  // made so can be asked and not run. Error: usage where a pattern matches nothing.
+  // made so can be asked and not run. Recompute policy budget is searched for what fits it in the least time. Error:
+  // usage where a pattern or a layer matches nothing, or the budget is too small.
   static Result<std::unique_ptr<TrainingPrograms>> plan(const Model& model, const ProgramSettings& settings,
                                                         const ThreadPool& pool);
   // The same with its arena; all variables are zero. Error: usage where the machine has no memory for it.
@@ -66,7 +69,7 @@ class TrainingPrograms {
   const VariableLayout& variables() const { return variables_; }
   const std::vector<TrainedParameter>& trained() const { return trained_; }
   const std::vector<std::string>& warnings() const { return warnings_; }  // about parameter groups
-  const PassContext& passes() const { return context_; }                  // what was fused where
+  const PassContext& passes() const { return context_; }  // what was fused where, recomputed in which layers
   // The program of a shape, compiled when first asked for. At most kMaxShapes are kept, the least recently used goes.
   Result<const Program*> micro_step_program(int64_t rows, int64_t tokens, bool accumulate);
   Result<const Program*> evaluation_program(int64_t rows, int64_t tokens);
@@ -85,6 +88,8 @@ class TrainingPrograms {
 
   TrainingPrograms(const Model& model, const ProgramSettings& settings, const ThreadPool& pool)
       : model_(model), settings_(settings), pool_(pool) {}
+  static Result<std::unique_ptr<TrainingPrograms>> plan_at(const Model& model, const ProgramSettings& settings,
+                                                           const ThreadPool& pool, std::vector<RecomputeLevel> levels);
   Status compile();
   Status compile(Kind kind);  // for the usual shape
   Status allocate();

@@ -456,6 +456,7 @@ ProgramSettings program_settings(const RunConfig& config, int64_t micro_batch) {
   settings.weight_decay = config.optimizer.weight_decay;
   settings.max_grad_norm = config.training.max_grad_norm;
   settings.groups = config.optimizer.groups;
+  settings.recompute = config.recompute;
   settings.rows = micro_batch;
   settings.tokens = config.data.sequence_length;
   settings.accumulates = config.training.global_batch_size > micro_batch * config.parallel.data;
@@ -475,8 +476,10 @@ Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, 
   constexpr int64_t kEnoughTokens = 4096;
   for (int64_t rows = global; rows >= 1; --rows) {
     if (global % rows != 0 || (rows > 1 && rows * config.data.sequence_length > kEnoughTokens)) continue;
-    INGOT_ASSIGN(const auto programs, TrainingPrograms::plan(model, program_settings(config, rows), pool));
-    needed = programs->memory().total();
+    auto programs = TrainingPrograms::plan(model, program_settings(config, rows), pool);
+    if (!programs.ok() && (rows == 1 || config.recompute.policy != RecomputePolicy::budget)) return programs.error();
+    if (!programs.ok()) continue;  // fewer rows may keep to the budget
+    needed = (*programs)->memory().total();
     if (needed <= room) return rows;
   }
   return usage_error(

@@ -114,10 +114,48 @@ TEST(Bench, TokenizerMeasuresAFileOnOneThread) {
       3);
 }
 
+TEST(Bench, TrainSaysWhatRecomputationLeaves) {
+  const auto measured = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", "--model", "gpt2-nano", "--seq", "128", "--steps", "1"});
+    return bench(std::move(more));
+  };
+  const Json none = measured({}), full = measured({"--recompute", "full"});
+  EXPECT_EQ(none["losses"], full["losses"]);
+  EXPECT_LT(full["activations_kept_bytes"].get<int64_t>(), none["activations_kept_bytes"].get<int64_t>());
+  EXPECT_EQ(none["recomputed"], "nothing");
+}
+
+TEST(Bench, AblateComparesEachFormWithTheOneThatIsConfigured) {
+  const ScratchDirectory scratch;
+  const std::string config = scratch / "config.yaml";
+  ASSERT_TRUE(write_file_atomic(config,
+                                "model: {preset: gpt2-nano}\ndata: {sequence_length: 64}\n"
+                                "training: {steps: 1, global_batch_size: 1, micro_batch_size: 1}\nthreads: 1\n")
+                  .ok());
+  const Json rows = bench({"ablate", config, "--rounds", "1"})["rows"];
+  std::map<std::string, Json> named;
+  for (const Json& row : rows) named[row["name"].get<std::string>()] = row;
+  for (const char* name : {"as configured", "nothing fused", "without fuse_attention", "only fuse_attention",
+                           "recompute selective", "recompute full"})
+    ASSERT_TRUE(named.contains(name)) << name;
+  EXPECT_EQ(named["recompute full"]["gradient_difference"], 0.0);
+  EXPECT_LT(named["recompute full"]["memory_bytes"], named["as configured"]["memory_bytes"]);
+  EXPECT_GT(named["nothing fused"]["gradient_difference"].get<double>(), 0.0);  // attention sums in another order
+  EXPECT_EQ(named["without fuse_glu"]["same_program"], true);                   // GPT-2 has none
+  for (const Json& row : rows) {
+    EXPECT_LT(row["loss_difference"].get<double>(), 1e-5) << row;
+    EXPECT_LT(row["gradient_difference"].get<double>(), 1e-4) << row;
+    EXPECT_GT(row["tokens_per_second"].get<double>(), 0) << row;
+  }
+}
+
 TEST(Bench, RefusesWhatThisVersionDoesNotHave) {
   EXPECT_EQ(run_ingot({"bench"}).status, 2);
   EXPECT_EQ(run_ingot({"bench", "train", "--model", "no-such-preset"}).status, 2);
-  EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--recompute", "full"}).status, 2);
+  EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--recompute", "some"}).status, 2);
+  EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--recompute", "budget"}).status, 2);
+  EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--memory-budget", "1GB"}).status, 2);
+  EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--seq", "257"}).status, 2);  // 256 positions
   EXPECT_EQ(run_ingot({"bench", "train", "--model", "gpt2-nano", "--precision", "int4"}).status, 2);
 }
 

@@ -54,6 +54,9 @@ TEST(Plan, PrintsOneJsonObjectWithWhatScriptsRelyOn) {
   for (const auto& [name, bytes] : plan["memory"].items())
     if (name != "total") sum += bytes.get<int64_t>();
   EXPECT_EQ(plan["memory"]["total"], sum);
+  EXPECT_LT(plan["activations"]["kept_for_backward"].get<int64_t>(), plan["memory"]["activations"].get<int64_t>());
+  EXPECT_LE(plan["activations"]["lower_bound"].get<int64_t>(), plan["memory"]["activations"].get<int64_t>());
+  EXPECT_EQ(plan["recomputed"], "");
   for (const char* name : {"weights", "gradients", "optimizer", "activations", "workspace"})
     EXPECT_GT(plan["memory"][name].get<int64_t>(), 0) << name;
   EXPECT_EQ(plan["memory"]["weights"].get<int64_t>() * 2, plan["memory"]["optimizer"].get<int64_t>());
@@ -114,7 +117,7 @@ TEST(Plan, RefusesWhatARunWouldRefuse) {
   const Error too_long = refusal("model: {preset: gpt2-nano}\ntraining: {steps: 1}");  // 1024 tokens, 256 positions
   EXPECT_EQ(too_long.kind, ErrorKind::usage);
   EXPECT_NE(too_long.message.find("256"), std::string::npos) << too_long.message;
-  EXPECT_EQ(refusal(nano("/tmp/x", "recompute: {policy: full}")).kind, ErrorKind::usage);
+  EXPECT_EQ(refusal(nano("/tmp/x", "recompute: {policy: full, layers: [99]}")).kind, ErrorKind::usage);
   EXPECT_EQ(refusal("model: {path: /no/such/directory}\ntraining: {steps: 1}").kind, ErrorKind::input);
   EXPECT_EQ(refusal("training: {steps: 1}").kind, ErrorKind::usage);
 }
