@@ -27,7 +27,7 @@ Status record(const Graph& graph, const NodeEvent& event, size_t& at, std::vecto
         {std::string(event.node.op->name), event.node.path, behind_loss || makes_loss, cost_of(graph, event.node), 0});
     seconds.emplace_back();
   }
-  seconds[at++].push_back(event.seconds);
+  seconds[at++].push_back(event.seconds());
   return {};
 }
 
@@ -70,9 +70,8 @@ Result<std::vector<NodeTime>> time_nodes(Graph graph, const SourceFill& fill, in
   std::vector<NodeTime> nodes;
   std::vector<std::vector<double>> seconds;
   size_t at = 0;
-  const NodeObserver observer = [&](const NodeEvent& event) {
-    return record(program->graph(), event, at, nodes, seconds);
-  };
+  const NodeObserver observer{
+      [&](const NodeEvent& event) { return record(program->graph(), event, at, nodes, seconds); }};
   INGOT_TRY(program->run(arena, pool, {}, {}));
   for (int64_t i = 0; i < repetitions; ++i) {
     at = 0;

@@ -1,12 +1,14 @@
 #include "bench_train.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "base/rng.h"
 #include "base/system.h"
 #include "data/sequences.h"
 #include "kernels/peak/peak.h"
+#include "runtime/profile.h"
 #include "train/model_directory.h"
 #include "train/programs.h"
 #include "train/recompute_choice.h"
@@ -32,9 +34,44 @@ Result<double> one_step(TrainingPrograms& programs, const Batch& batch, uint64_t
   return loss;
 }
 
+// As `ingot train` records it.
+Result<double> profiled_step(TrainingPrograms& programs, const Batch& batch, uint64_t step, Profile& profile) {
+  profile.begin_step(static_cast<int64_t>(step));
+  INGOT_ASSIGN(const double loss, one_step(programs, batch, step, &profile.observer()));
+  profile.end_step();
+  return loss;
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 double median(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];
+}
+
+// Steps without and with recording in turn, `step` being the first; which of a pair comes first changes.
+Result<double> profile_overhead(TrainingPrograms& programs, const BenchTrainOptions& options, int64_t vocab_size,
+                                uint64_t step, int threads) {
+  INGOT_ASSIGN(const Program* micro_step, programs.micro_step_program(options.batch, options.tokens, false));
+  const size_t ops = micro_step->step_count() + programs.update_program().step_count();
+  Profile profile(threads, ops * static_cast<size_t>(options.steps), static_cast<size_t>(options.steps));
+  std::vector<double> ratios;
+  for (int64_t i = 0; i < options.steps; ++i) {
+    std::array<double, 2> seconds{};
+    for (const bool second : {false, true}) {
+      const bool recorded = second != (i % 2 != 0);
+      const Batch batch = random_batch(options.batch, options.tokens, vocab_size, step);
+      const auto start = Clock::now();
+      const auto loss = recorded ? profiled_step(programs, batch, step, profile) : one_step(programs, batch, step);
+      if (!loss.ok()) return loss.error();
+      seconds[recorded ? 1 : 0] = seconds_since(start);
+      ++step;
+    }
+    ratios.push_back(seconds[1] / seconds[0]);
+  }
+  return median(std::move(ratios)) - 1;
 }
 
 }  // namespace
@@ -85,7 +122,7 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
     const auto start = Clock::now();
     INGOT_ASSIGN(const double loss, one_step(*programs, batch, static_cast<uint64_t>(step)));
     result.losses.push_back(loss);
-    if (step > kWarmUpSteps) seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    if (step > kWarmUpSteps) seconds.push_back(seconds_since(start));
   }
   result.page_faults = static_cast<int64_t>(minor_page_faults()) - faults;
   result.peak_rss_bytes = static_cast<int64_t>(peak_resident_bytes());
@@ -97,14 +134,18 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
   result.model_tflops = model.flops_per_token(options.tokens) * result.tokens_per_second * 1e-12;
   result.mfu = result.model_tflops * 1e3 / result.peak_gflops;
 
-  const NodeObserver observer = [&](const NodeEvent& event) -> Status {
-    result.breakdown[std::string(event.node.op->name)] += event.seconds * 1e3;
+  const NodeObserver observer{[&](const NodeEvent& event) -> Status {
+    result.breakdown[std::string(event.node.op->name)] += event.seconds() * 1e3;
     return {};
-  };
+  }};
   const auto extra = static_cast<uint64_t>(kWarmUpSteps + options.steps + 1);
   INGOT_ASSIGN([[maybe_unused]] const double loss,
                one_step(*programs, random_batch(options.batch, options.tokens, model.config().vocab_size, extra), extra,
                         &observer));
+  if (options.profile) {
+    INGOT_ASSIGN(result.profile_overhead,
+                 profile_overhead(*programs, options, model.config().vocab_size, extra + 1, pool.threads()));
+  }
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct BenchTrainOptions {
   int64_t steps = 5;
   bool fuse = true;
   RecomputeSection recompute;
+  bool profile = false;  // measure what recording a profile costs, too
 };
 
 struct BenchTrainResult {
@@ -34,6 +36,7 @@ struct BenchTrainResult {
   double compile_ms = 0;
   int64_t page_faults = 0;  // in the measured steps
   std::vector<double> losses;
+  std::optional<double> profile_overhead;   // part of a step's time: the median of pairs of steps, without and with it
   std::map<std::string, double> breakdown;  // milliseconds by op, of one step more
 };
 

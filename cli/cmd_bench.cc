@@ -47,6 +47,8 @@ void print_table(const BenchTrainResult& r) {
             << fmt::format("recomputed      {:>10}\n", r.recomputed)
             << fmt::format("compilation     {:10.1f} ms\n", r.compile_ms)
             << fmt::format("page faults     {:10} in the measured steps\n", r.page_faults);
+  if (r.profile_overhead)
+    std::cout << fmt::format("profile         {:10.2f}% of a step for recording it\n", 100 * *r.profile_overhead);
   double total = 0;
   for (const auto& [op, ms] : r.breakdown) total += ms;
   std::vector<std::pair<double, std::string>> ops;
@@ -69,22 +71,24 @@ Status run_train(const BenchTrainFlags& flags) {
     print_table(r);
     return {};
   }
-  print_json({{"step_ms", r.step_ms},
-              {"tokens_per_second", r.tokens_per_second},
-              {"model_tflops", r.model_tflops},
-              {"mfu", r.mfu},
-              {"peak_gflops", r.peak_gflops},
-              {"planned_arena_bytes", r.planned_arena_bytes},
-              {"planned_bytes", r.planned_bytes},
-              {"peak_rss_bytes", r.peak_rss_bytes},
-              {"activations_bytes", r.activations},
-              {"activations_lower_bound_bytes", r.lower_bound},
-              {"activations_kept_bytes", r.kept},
-              {"recomputed", r.recomputed},
-              {"compile_ms", r.compile_ms},
-              {"page_faults", r.page_faults},
-              {"losses", r.losses},
-              {"breakdown", r.breakdown}});
+  nlohmann::ordered_json json{{"step_ms", r.step_ms},
+                              {"tokens_per_second", r.tokens_per_second},
+                              {"model_tflops", r.model_tflops},
+                              {"mfu", r.mfu},
+                              {"peak_gflops", r.peak_gflops},
+                              {"planned_arena_bytes", r.planned_arena_bytes},
+                              {"planned_bytes", r.planned_bytes},
+                              {"peak_rss_bytes", r.peak_rss_bytes},
+                              {"activations_bytes", r.activations},
+                              {"activations_lower_bound_bytes", r.lower_bound},
+                              {"activations_kept_bytes", r.kept},
+                              {"recomputed", r.recomputed},
+                              {"compile_ms", r.compile_ms},
+                              {"page_faults", r.page_faults},
+                              {"losses", r.losses},
+                              {"breakdown", r.breakdown}};
+  if (r.profile_overhead) json["profile_overhead"] = *r.profile_overhead;
+  print_json(json);
   return {};
 }
 
@@ -241,6 +245,7 @@ void add_train_bench(CLI::App& verb, Command& command) {
   train->add_option("--memory-budget", flags->options.recompute.memory_budget, "Of the whole process, such as 3400MB")
       ->transform(CLI::AsSizeValue(true));
   train->add_flag("!--no-fuse", flags->options.fuse, "Run the plain ops one by one");
+  train->add_flag("--profile", flags->options.profile, "Also measure what recording a profile costs");
   train->add_option("--threads", flags->threads, "Threads")->check(CLI::Range(1, 4096));
   train->add_flag("--json", flags->json, "Print one JSON object");
   train->callback([flags, &command] { command.run = [flags] { return run_train(*flags); }; });

@@ -121,6 +121,38 @@ float denormal() {
   return smallest / 2;
 }
 
+TEST(ThreadPool, ATimedPoolSaysWhatEachThreadDid) {
+  for (const int threads : {1, 3}) {
+    std::vector<ThreadTime> times(static_cast<size_t>(threads));
+    const ThreadPool pool = ThreadPool(threads).timed(times);
+    EXPECT_EQ(pool.threads(), threads);
+    std::vector<std::vector<std::pair<int64_t, int64_t>>> tiles(static_cast<size_t>(threads));
+    const int64_t begin = steady_ns();
+    for (int run = 0; run < 2; ++run)
+      pool.run(16, [&](int64_t, int thread) {
+        const int64_t start = steady_ns();
+        while (steady_ns() - start < 20'000) {
+        }
+        tiles[static_cast<size_t>(thread)].emplace_back(start, steady_ns());
+      });
+    const int64_t end = steady_ns();
+    for (size_t thread = 0; thread < times.size(); ++thread) {
+      const ThreadTime& time = times[thread];
+      if (tiles[thread].empty()) {
+        EXPECT_EQ(time.begin, 0);
+        EXPECT_EQ(time.busy, 0);
+        continue;
+      }
+      EXPECT_LE(begin, time.begin);
+      EXPECT_LE(time.begin, tiles[thread].front().first);
+      EXPECT_GE(time.end, tiles[thread].back().second);
+      EXPECT_LE(time.end, end);
+      EXPECT_GE(time.busy, 20'000 * static_cast<int64_t>(tiles[thread].size()));
+      EXPECT_LE(time.busy, time.end - time.begin);
+    }
+  }
+}
+
 TEST(ThreadPool, ComputesWithoutDenormalsAndOnlyThere) {
   ASSERT_GT(denormal(), 0.0f);
   for (int threads : {1, 2, 5}) {

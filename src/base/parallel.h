@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -30,10 +31,23 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
+// What one thread did in the runs of a timed pool, in nanoseconds of steady_ns(). A cache line of its own.
+struct alignas(64) ThreadTime {
+  int64_t begin = 0;  // of its first tile; 0: it had none
+  int64_t end = 0;    // of its last tile
+  int64_t busy = 0;   // of the time between, what it spent in runs and did not wait for other threads
+};
+
+// Nanoseconds of the steady clock; never 0.
+int64_t steady_ns();
+
 class ThreadPool {
  public:
   // threads >= 1; the calling thread is one of them.
   explicit ThreadPool(int threads);
+  // The same threads; every run adds to `times` [threads()], which must outlive the pool's use. Setting them back to
+  // zero is the owner's.
+  ThreadPool timed(std::span<ThreadTime> times) const;
 
   int threads() const { return threads_; }
   // Calls body(tile, thread) once for each tile in [0, tiles), thread in [0, threads()); returns when all are done.
@@ -43,6 +57,7 @@ class ThreadPool {
 
  private:
   int threads_;
+  ThreadTime* times_ = nullptr;  // [threads_]; null: nobody asks
 };
 
 // The half-open range of items that part `part` of `parts` gets when `items` are cut into multiples of `grain`, evenly.

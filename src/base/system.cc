@@ -1,10 +1,13 @@
 #include "base/system.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -85,6 +88,24 @@ uint64_t peak_resident_bytes() {
 uint64_t minor_page_faults() {
   struct rusage usage {};
   return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<uint64_t>(usage.ru_minflt) : 0;
+}
+
+int64_t thread_cpu_ns() {
+  struct timespec time {};
+  if (::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+int64_t thread_queued_ns() {
+  // "RAN QUEUED TIMESLICES"; without a stream, which would allocate.
+  const int fd = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  std::array<char, 128> text{};
+  const ssize_t read = ::read(fd, text.data(), text.size() - 1);
+  ::close(fd);
+  char* rest = text.data();
+  if (read > 0) std::strtoll(rest, &rest, 10);
+  return std::strtoll(rest, nullptr, 10);
 }
 
 std::string cpu_name() {

@@ -13,6 +13,10 @@ uint64_t available_memory();  // bytes that can still be had: MemAvailable, with
 uint64_t resident_bytes();    // of this process now
 uint64_t peak_resident_bytes();
 uint64_t minor_page_faults();  // of this process so far
+// Of the calling thread so far, in nanoseconds: it ran; it could have run, but others had the cores (0 where the system
+// does not say).
+int64_t thread_cpu_ns();
+int64_t thread_queued_ns();
 std::string cpu_name();
 
 }  // namespace ingot

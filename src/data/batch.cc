@@ -37,12 +37,12 @@ void Batch::resize(int64_t row_count, int64_t length) {
   tokens = counted = text_bytes = 0;
 }
 
-RowView Batch::row(int64_t index) {
+RowView Batch::row(int64_t index, DataLog* log) {
   const auto part = [&](std::vector<int32_t>& tensor) {
     return std::span(tensor).subspan(static_cast<size_t>(index * sequence_length),
                                      static_cast<size_t>(sequence_length));
   };
-  return {part(ids), part(targets), part(segment_start), part(positions)};
+  return {part(ids), part(targets), part(segment_start), part(positions), log};
 }
 
 std::vector<int64_t> padded_lengths(int64_t sequence_length) {
@@ -58,12 +58,13 @@ int64_t padded_length(int64_t length, int64_t sequence_length) {
   return std::min(round_up(std::max<int64_t>(length, 1), bucket_width(sequence_length)), sequence_length);
 }
 
-Status fill_batch_row(const SequenceSource& source, int64_t index, int64_t sample, int64_t row, Batch& batch) {
+Status fill_batch_row(const SequenceSource& source, int64_t index, int64_t sample, int64_t row, Batch& batch,
+                      DataLog* log) {
   const int64_t length = source.length(index);
   if (length < 1 || length > batch.sequence_length)
     return input_error("sequence {} of a data source has {} tokens; expected 1 to {} (sequence_length)", index, length,
                        batch.sequence_length);
-  const RowView whole = batch.row(row), used = whole.first(static_cast<size_t>(length));
+  const RowView whole = batch.row(row, log), used = whole.first(static_cast<size_t>(length));
   INGOT_TRY(source.fill(index, used));
   if (length < batch.sequence_length) {
     const auto rest = [&](std::span<int32_t> tensor) { return tensor.subspan(static_cast<size_t>(length)); };

@@ -22,7 +22,7 @@ struct Batch {
 
   // Makes room; allocates nothing where the batch was as large before.
   void resize(int64_t row_count, int64_t length);
-  RowView row(int64_t index);
+  RowView row(int64_t index, DataLog* log = nullptr);
 };
 
 // The lengths to which rows are padded: at most 8, the last is sequence_length. The program has one plan for each.
@@ -31,7 +31,8 @@ std::vector<int64_t> padded_lengths(int64_t sequence_length);
 int64_t padded_length(int64_t length, int64_t sequence_length);
 
 // Fills row `row` with a sequence and pads it, and adds to the batch's counts. `batch` has its shape.
-Status fill_batch_row(const SequenceSource& source, int64_t index, int64_t sample, int64_t row, Batch& batch);
+Status fill_batch_row(const SequenceSource& source, int64_t index, int64_t sample, int64_t row, Batch& batch,
+                      DataLog* log = nullptr);
 // A row of padding alone.
 void fill_empty_row(int32_t padding_token, int64_t row, Batch& batch);
 

@@ -141,12 +141,13 @@ Status BatchStream::Maker::make_micro(std::span<const Row> rows, Batch& batch) c
   for (const Row& row : rows) longest = std::max(longest, row.length);
   batch.resize(static_cast<int64_t>(rows.size()), padded_length(longest, options_.sequence_length));
   for (size_t i = 0; i < rows.size(); ++i)
-    INGOT_TRY(
-        fill_batch_row(source(rows[i].sample), rows[i].sample.index, rows[i].number, static_cast<int64_t>(i), batch));
+    INGOT_TRY(fill_batch_row(source(rows[i].sample), rows[i].sample.index, rows[i].number, static_cast<int64_t>(i),
+                             batch, options_.log));
   return {};
 }
 
 Status BatchStream::Maker::make(StepBatches& step) {
+  const DataScope scope(options_.log, DataStage::packing);
   draw_rows();
   step.tokens = step.counted = step.text_bytes = 0;
   const auto micro_rows = static_cast<size_t>(options_.micro_batch_size), ranks = static_cast<size_t>(options_.ranks);

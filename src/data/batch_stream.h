@@ -31,6 +31,7 @@ struct StreamOptions {
   bool shuffle = true;
   uint64_t seed = 42;
   int prefetch_batches = 4;  // steps made ahead; 0: no thread, next() does the work
+  DataLog* log = nullptr;    // told of reading and packing; outlives the stream
 };
 
 // Everything that this rank needs for one step, so that the loss divisor is known before the first forward pass.

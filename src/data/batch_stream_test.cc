@@ -281,5 +281,47 @@ TEST(Cursor, AMalformedOneSaysWhichKey) {
   EXPECT_ERROR(cursor_from_json(nlohmann::json(), "state.json"), ErrorKind::input, "not an object");
 }
 
+TEST(BatchStream, TellsALogThatListensWhatItReadAndPacked) {
+  const auto store = fake_store({45, 30, 61});
+  for (const int prefetch : {0, 2}) {
+    DataLog log(100);
+    StreamOptions options = options_of(2, 1, 8);
+    options.log = &log;
+    options.prefetch_batches = prefetch;
+    auto stream = stream_of({{make_sequences(Segments::all(store), {8, true, true}).value(), std::nullopt}}, options);
+    ASSERT_TRUE(stream->next().ok());
+    EXPECT_TRUE(log.spans().empty()) << "nobody listened";
+    log.listen(true);
+    for (int i = 0; i < 8; ++i) ASSERT_TRUE(stream->next().ok());
+    log.listen(false);
+    stream.reset();
+    int64_t packings = 0, readings = 0, readings_inside = 0;
+    for (const DataSpan& span : log.spans()) {
+      EXPECT_GT(span.end, span.begin);
+      if (span.stage == DataStage::reading) ++readings;
+      if (span.stage != DataStage::packing) continue;
+      ++packings;
+      EXPECT_GE(span.cpu, 0);
+      EXPECT_GE(span.queued, 0);
+      for (const DataSpan& inner : log.spans())
+        readings_inside += inner.stage == DataStage::reading && inner.begin >= span.begin && inner.end <= span.end;
+    }
+    EXPECT_GE(packings, 5);
+    EXPECT_GE(readings_inside, 2 * packings);
+    EXPECT_LE(readings - readings_inside, 8) << "at most those of a step whose packing had begun before";
+  }
+}
+
+TEST(DataLog, KeepsRoomForWholeStepsAndCountsWhatDoesNotFit) {
+  DataLog log(8);
+  log.listen(true);
+  for (int i = 0; i < 10; ++i) log.add({DataStage::reading, i, i + 1});
+  EXPECT_EQ(log.spans().size(), 6u);
+  EXPECT_EQ(log.dropped(), 4);
+  for (int i = 0; i < 3; ++i) log.add({DataStage::packing, i, i + 1});
+  EXPECT_EQ(log.spans().size(), 8u);
+  EXPECT_EQ(log.dropped(), 5);
+}
+
 }  // namespace
 }  // namespace ingot

@@ -17,6 +17,11 @@ void write_targets(const RowView& row, int64_t begin, int64_t end, int64_t count
   std::copy(row.ids.begin() + first, row.ids.begin() + end, row.targets.begin() + (first - 1));
 }
 
+Status read(const Segments& segments, int64_t position, std::span<int32_t> out, DataLog* log) {
+  const DataScope scope(log, DataStage::reading);
+  return segments.store().read(position, out);
+}
+
 uint64_t mixed(std::initializer_list<uint64_t> parts) {
   return hash_bytes(std::as_bytes(std::span(parts.begin(), parts.size())));
 }
@@ -52,7 +57,7 @@ Status PackedSequences::fill(int64_t index, const RowView& row) const {
     const int64_t skipped = first + at - segments_.first_token(number);  // of the segment, in earlier rows
     const int64_t end = std::min(sequence_length_, at + segment.size() - skipped);
     const int64_t from = segment.begin + skipped;
-    INGOT_TRY(segments_.store().read(from, row.ids.subspan(static_cast<size_t>(at), static_cast<size_t>(end - at))));
+    INGOT_TRY(read(segments_, from, row.ids.subspan(static_cast<size_t>(at), static_cast<size_t>(end - at)), row.log));
     const int64_t prompt_end = at + std::max<int64_t>(segment.counted_from - from, 0);
     write_targets(row, at, end, document_mask_ ? std::max(prompt_end, at + 1) : prompt_end);
     const int64_t start = document_mask_ ? at : 0;
@@ -96,7 +101,7 @@ int64_t DocumentSequences::length(int64_t index) const {
 
 Status DocumentSequences::fill(int64_t index, const RowView& row) const {
   const TokenSegment segment = row_segment(index);
-  INGOT_TRY(segments_.store().read(segment.begin, row.ids));
+  INGOT_TRY(read(segments_, segment.begin, row.ids, row.log));
   fill_as_one_document(row);
   write_targets(row, 0, segment.size(), segment.counted_from - segment.begin);
   return {};

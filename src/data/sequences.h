@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/data_log.h"
 #include "data/segments.h"
 
 namespace ingot {
@@ -25,8 +26,9 @@ inline constexpr int32_t kIgnored = -100;
 // One row of a batch, all of the same length.
 struct RowView {
   std::span<int32_t> ids, targets, segment_start, positions;
+  DataLog* log = nullptr;  // where a source notes what it reads and tokenizes (data_log.h); null: nobody asks
   RowView first(size_t length) const {
-    return {ids.first(length), targets.first(length), segment_start.first(length), positions.first(length)};
+    return {ids.first(length), targets.first(length), segment_start.first(length), positions.first(length), log};
   }
 };
 

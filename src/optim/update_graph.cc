@@ -30,6 +30,7 @@ Graph update_graph(std::span<const TrainedParameter> parameters, const Parameter
   const ValueId control = builder.input("control", {DType::f32, {3}});
   std::vector<ValueId> weights, gradients, squares;
   for (const TrainedParameter& parameter : parameters) {
+    Builder::Scope of_parameter(builder, parameter.name);
     weights.push_back(builder.parameter(parameter.name, parameter.type));
     gradients.push_back(builder.state(gradient_name(parameter.name), parameter.type));
     squares.push_back(sum_squares(builder, gradients.back()));
@@ -47,6 +48,7 @@ Graph update_graph(std::span<const TrainedParameter> parameters, const Parameter
   builder.output("clip", clip_factor(builder, squares, std::move(everything)));
   for (size_t i = 0; i < parameters.size(); ++i) {
     const ParameterSettings& settings = groups.parameters[i];
+    Builder::Scope of_parameter(builder, parameters[i].name);
     const ValueId m = builder.state(first_moment_name(parameters[i].name), parameters[i].type);
     const ValueId v = builder.state(second_moment_name(parameters[i].name), parameters[i].type);
     const auto updated =

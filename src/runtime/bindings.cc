@@ -1,14 +1,32 @@
 #include "runtime/bindings.h"
 
 namespace ingot {
+namespace {
+
+struct Family {
+  std::string_view name;
+  std::span<const Binding> (*bindings)();
+};
+
+constexpr Family kFamilies[] = {
+    {"attention", attention_bindings}, {"elementwise", elementwise_bindings}, {"embedding", embedding_bindings},
+    {"loss", loss_bindings},           {"matmul", matmul_bindings},           {"movement", movement_bindings},
+    {"norm", norm_bindings},           {"optimizer", optimizer_bindings},     {"quantized", quantized_bindings},
+    {"reduction", reduction_bindings},
+};
+
+KernelResult named(KernelResult kernel, std::string_view family) {
+  if (kernel.ok()) (*kernel)->family = family;
+  return kernel;
+}
+
+}  // namespace
 
 KernelResult bind_node(const NodeView& node) {
-  for (const auto& family :
-       {attention_bindings(), elementwise_bindings(), embedding_bindings(), loss_bindings(), matmul_bindings(),
-        movement_bindings(), norm_bindings(), optimizer_bindings(), quantized_bindings(), reduction_bindings()})
-    for (const Binding& binding : family)
-      if (binding.op == node.node.op->name) return binding.bind(node);
-  if (node.node.op->traits.elementwise) return bind_elementwise(node);
+  for (const Family& family : kFamilies)
+    for (const Binding& binding : family.bindings())
+      if (binding.op == node.node.op->name) return named(binding.bind(node), family.name);
+  if (node.node.op->traits.elementwise) return named(bind_elementwise(node), "elementwise");
   return failed_error("there is no kernel for the op {} (at \"{}\")", node.node.op->name, node.node.path);
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/parallel.h"
@@ -73,6 +74,7 @@ class NodeKernel {
 
   int64_t temporary_bytes = 0;  // 64-byte aligned memory for all threads while the node runs
   int64_t scratch_bytes = 0;    // for each thread
+  std::string_view family;      // of bindings ("matmul"), for reports
 };
 
 using KernelResult = Result<std::unique_ptr<NodeKernel>>;

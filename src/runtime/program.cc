@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 
 #include "base/system.h"
@@ -106,27 +105,36 @@ Status Program::copy_inputs(const Arena& arena, std::span<const ProgramInput> in
   return {};
 }
 
+void Program::run_kernel(const Step& step, const Arena& arena, const ThreadPool& pool, std::span<std::byte*> operands,
+                         const RandomState& random) const {
+  size_t n = 0;
+  for (const Placement& input : step.inputs) operands[n++] = address(arena, input);
+  for (const Placement& output : step.outputs) operands[n++] = address(arena, output);
+  step.kernel->run({pool, operands.first(step.inputs.size()), operands.subspan(step.inputs.size(), step.outputs.size()),
+                    address(arena, step.temporary), arena.scratch(), arena.scratch_stride(), random});
+}
+
+Status Program::run_observed(size_t at, const Arena& arena, const ThreadPool& pool, std::span<std::byte*> operands,
+                             const RandomState& random, const NodeObserver& observer) const {
+  const Step& step = steps_[at];
+  std::ranges::fill(observer.thread_times, ThreadTime());
+  const int64_t begin = steady_ns();
+  if (step.kernel) run_kernel(step, arena, pool, operands, random);
+  return observer.on_node({*this, arena, at, *step.node, begin, steady_ns()});
+}
+
 Status Program::run(const Arena& arena, const ThreadPool& pool, std::span<const ProgramInput> inputs,
                     const RandomState& random, const NodeObserver* observer) const {
   INGOT_TRY(copy_inputs(arena, inputs));
   std::array<std::byte*, kMaxOperands> operands;
-  using Clock = std::chrono::steady_clock;
-  for (const Step& step : steps_) {
-    const auto start = observer != nullptr ? Clock::now() : Clock::time_point();
-    if (step.kernel) {
-      size_t n = 0;
-      for (const Placement& input : step.inputs) operands[n++] = address(arena, input);
-      for (const Placement& output : step.outputs) operands[n++] = address(arena, output);
-      step.kernel->run({pool,
-                        {operands.data(), step.inputs.size()},
-                        {operands.data() + step.inputs.size(), step.outputs.size()},
-                        address(arena, step.temporary),
-                        arena.scratch(),
-                        arena.scratch_stride(),
-                        random});
-    }
-    if (observer != nullptr)
-      INGOT_TRY(observe(arena, step, std::chrono::duration<double>(Clock::now() - start).count(), *observer));
+  if (observer == nullptr) {
+    for (const Step& step : steps_)
+      if (step.kernel) run_kernel(step, arena, pool, operands, random);
+  } else {
+    const bool timed = !observer->thread_times.empty();
+    const ThreadPool watched = timed ? pool.timed(observer->thread_times) : pool;
+    for (size_t at = 0; at < steps_.size(); ++at)
+      INGOT_TRY(run_observed(at, arena, watched, operands, random, *observer));
   }
   for (const FinalCopy& copy : plan_.copies) {
     const Placement& from = plan_.values[static_cast<size_t>(copy.value)];
@@ -135,10 +143,8 @@ Status Program::run(const Arena& arena, const ThreadPool& pool, std::span<const 
   return {};
 }
 
-Status Program::observe(const Arena& arena, const Step& step, double seconds, const NodeObserver& observer) const {
-  std::vector<ConstTensorView> outputs;
-  for (ValueId id : step.node->outputs) outputs.push_back(value(arena, id));
-  return observer({*step.node, outputs, seconds});
+ConstTensorView NodeEvent::output(size_t i) const {
+  return program.value(arena, node.outputs[i]);
 }
 
 ConstTensorView Program::value(const Arena& arena, ValueId id) const {

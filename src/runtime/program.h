@@ -20,13 +20,26 @@ struct ProgramInput {
   ConstTensorView content;
 };
 
-// Told after each node what it computed. An error ends the run with that error (what is stored then is undefined).
+class Program;
+
+// What an observer is told of a node that has just run.
 struct NodeEvent {
+  const Program& program;
+  const Arena& arena;
+  size_t step;  // its place in the program's schedule
   const Node& node;
-  std::span<const ConstTensorView> outputs;
-  double seconds;
+  int64_t begin, end;  // in steady_ns()
+
+  double seconds() const { return static_cast<double>(end - begin) * 1e-9; }
+  ConstTensorView output(size_t i) const;
 };
-using NodeObserver = std::function<Status(const NodeEvent&)>;
+
+// An error ends the run with that error (what is stored then is undefined).
+struct NodeObserver {
+  std::function<Status(const NodeEvent&)> on_node;
+  // [threads of the pool] or empty (not asked for): during on_node, what each thread did for that node.
+  std::span<ThreadTime> thread_times = {};
+};
 
 class Program {
  public:
@@ -36,9 +49,14 @@ class Program {
   const Graph& graph() const { return graph_; }
   const MemoryPlan& plan() const { return plan_; }
   int64_t scratch_bytes() const { return scratch_bytes_; }  // for each thread
+  // In the order in which they run.
+  size_t step_count() const { return steps_.size(); }
+  const Node& node_at(size_t step) const { return *steps_[step].node; }
+  // Null: nothing has to be done, the outputs are already where the inputs are.
+  const NodeKernel* kernel_at(size_t step) const { return steps_[step].kernel.get(); }
 
   // Runs over an arena that has reserved plan().workspace_bytes and scratch_bytes(). All inputs must be given, with the
-  // graph's types. Allocates nothing, unless there is an observer.
+  // graph's types. Allocates nothing of its own.
   Status run(const Arena& arena, const ThreadPool& pool, std::span<const ProgramInput> inputs,
              const RandomState& random, const NodeObserver* observer = nullptr) const;
 
@@ -58,7 +76,10 @@ class Program {
   Result<std::vector<std::unique_ptr<NodeKernel>>> bind(int threads);
   std::byte* address(const Arena& arena, const Placement& placement) const;
   Status copy_inputs(const Arena& arena, std::span<const ProgramInput> inputs) const;
-  Status observe(const Arena& arena, const Step& step, double seconds, const NodeObserver& observer) const;
+  void run_kernel(const Step& step, const Arena& arena, const ThreadPool& pool, std::span<std::byte*> operands,
+                  const RandomState& random) const;
+  Status run_observed(size_t step, const Arena& arena, const ThreadPool& pool, std::span<std::byte*> operands,
+                      const RandomState& random, const NodeObserver& observer) const;
 
   Graph graph_;
   MemoryPlan plan_;

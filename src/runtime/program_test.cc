@@ -160,10 +160,10 @@ TEST(Program, TellsAnObserverEveryNodeInOrder) {
   auto arena = Arena::create({}, pool);
   ASSERT_TRUE(arena->reserve((*program)->plan().workspace_bytes, (*program)->scratch_bytes(), pool).ok());
   std::vector<std::string> seen;
-  const NodeObserver observer = [&](const NodeEvent& event) -> Status {
+  const NodeObserver observer{[&](const NodeEvent& event) -> Status {
     seen.emplace_back(event.node.op->name);
     return {};
-  };
+  }};
   const Fed fed = feed(graph, 1);
   ASSERT_TRUE((*program)->run(*arena, pool, fed.inputs, {}, &observer).ok());
   EXPECT_EQ(seen, (std::vector<std::string>{"exp", "neg"}));

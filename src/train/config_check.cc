@@ -98,7 +98,6 @@ std::vector<Missing> missing_features(const RunConfig& c) {
        "all of them to 1"},
       {p.zero_stage > 0, fmt::format("parallel.zero_stage {}", p.zero_stage), "parallel.zero_stage=0"},
       {p.sequence_parallel, "parallel.sequence_parallel", "parallel.sequence_parallel=false"},
-      {c.profile.start_step.has_value(), "profile.start_step", "profile.start_step=null"},
       {c.monitor.gradient_consistency.every_steps > 0, "monitor.gradient_consistency, which compares ranks",
        "monitor.gradient_consistency.every_steps=0"},
       {c.monitor.audit.every_steps > 0, "monitor.audit, which compares ranks", "monitor.audit.every_steps=0"},

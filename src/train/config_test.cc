@@ -349,7 +349,6 @@ TEST(Config, WhatThisVersionLacksIsRefusedByName) {
     fails(fmt::format("parallel.{}=2", dimension), {"2 ranks", dimension});
   fails("parallel.zero_stage=1", {"zero_stage 1"});
   fails("parallel.sequence_parallel=true", {"sequence_parallel"});
-  fails("profile.start_step=5", {"profile.start_step"});
   fails("monitor.audit.every_steps=5", {"monitor.audit"});
   fails("monitor.gradient_consistency.every_steps=5", {"gradient_consistency"});
   expect_contains(refused(kSmall, {"optimizer.type=sgd"}), {"optimizer.type", "expected adamw"});

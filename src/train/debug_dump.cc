@@ -17,13 +17,13 @@ DebugDump::DebugDump(const DebugSection& section, int64_t step) : section_(secti
 
 void DebugDump::add(const NodeEvent& event) {
   if (!active_) return;
-  for (size_t i = 0; i < event.outputs.size(); ++i) {
+  for (size_t i = 0; i < event.node.outputs.size(); ++i) {
     std::string name = fmt::format("{}/{}", event.node.path, event.node.op->name);
-    if (event.outputs.size() > 1) name += fmt::format(".{}", i);
+    if (event.node.outputs.size() > 1) name += fmt::format(".{}", i);
     if (std::ranges::none_of(section_.dump, [&](const std::string& pattern) { return glob_match(pattern, name); }))
       continue;
     if (const int count = ++seen_[name]; count > 1) name += fmt::format("#{}", count);
-    const ConstTensorView& view = event.outputs[i];
+    const ConstTensorView view = event.output(i);
     tensors_.push_back({name, view.dtype, view.shape, {view.data, view.data + view.bytes()}});
   }
 }
@@ -49,8 +49,8 @@ Status DebugDump::write(const fs::path& directory) const {
 }
 
 std::string describe_non_finite(const NodeEvent& event) {
-  for (size_t i = 0; i < event.outputs.size(); ++i) {
-    const ConstTensorView& view = event.outputs[i];
+  for (size_t i = 0; i < event.node.outputs.size(); ++i) {
+    const ConstTensorView view = event.output(i);
     if (view.dtype != DType::f32 || event.node.op->name == "mask_scores")
       continue;  // whose fill is -infinity by design
     const int64_t at = kernels::first_nonfinite(view.as<float>(), view.shape.elements());

@@ -17,6 +17,7 @@
 #include "train/model_directory.h"
 #include "train/monitors.h"
 #include "train/progress.h"
+#include "train/run_profile.h"
 #include "train/signals.h"
 #include "train/tensorboard.h"
 
@@ -100,9 +101,11 @@ class Run {
       INGOT_ASSIGN(micro_batch_, choose_micro_batch(config_, setup_->model, pool_.threads()));
     }
     state_.micro_batch_size = micro_batch_;
+    const int64_t planned_steps = total_steps(config_, setup_->sequences_per_epoch);
+    profile_ = std::make_unique<RunProfile>(config_.profile, output() / "profile", state_.step, planned_steps, pool_);
     INGOT_ASSIGN(programs_, TrainingPrograms::create(setup_->model, program_settings(config_, micro_batch_), pool_));
     for (const std::string& text : programs_->warnings()) log_warning("{}", text);
-    const int64_t planned_steps = total_steps(config_, setup_->sequences_per_epoch);
+    INGOT_TRY(reserve_profile());
     if (state_.total_steps != 0 && state_.total_steps != planned_steps)
       log_warning("the run was {} steps long, the configuration now says {}; the schedule is that of the new length",
                   state_.total_steps, planned_steps);
@@ -113,6 +116,20 @@ class Run {
         "{} parameters, {} steps of {} sequences of {} tokens in micro-batches of {}, {} threads, {:.0f} MB of memory",
         setup_->model.parameter_count(), state_.total_steps, config_.training.global_batch_size,
         config_.data.sequence_length, micro_batch_, pool_.threads(), static_cast<double>(memory.total()) * 1e-6);
+    return {};
+  }
+
+  Status reserve_profile() {
+    StepSize size{programs_->update_program().step_count(),
+                  static_cast<size_t>(config_.training.global_batch_size / micro_batch_)};
+    for (const bool accumulate : {false, true}) {
+      const size_t times = accumulate ? size.micro_batches - 1 : 1;
+      if (times == 0) continue;
+      INGOT_ASSIGN(const Program* program,
+                   programs_->micro_step_program(micro_batch_, config_.data.sequence_length, accumulate));
+      size.ops += times * program->step_count();
+    }
+    profile_->reserve(size);
     return {};
   }
 
@@ -132,7 +149,9 @@ class Run {
     INGOT_ASSIGN(Schedule schedule, Schedule::make(config_.schedule, config_.optimizer.learning_rate,
                                                    state_.total_steps, config_.training.global_batch_size));
     schedule_ = std::make_unique<Schedule>(std::move(schedule));
-    INGOT_ASSIGN(stream_, BatchStream::create(setup_->train, stream_options(config_, micro_batch_), state_.cursor));
+    StreamOptions options = stream_options(config_, micro_batch_);
+    options.log = profile_->data_log();
+    INGOT_ASSIGN(stream_, BatchStream::create(setup_->train, options, state_.cursor));
     return {};
   }
 
@@ -237,16 +256,18 @@ class Run {
       result_.stopped_by = signals_.name();
       break;
     }
+    profile_->finish();
     result_.train_seconds = seconds_since(start);
     progress_->finish();
     return {};
   }
 
   Status step() {
+    profile_->begin_step(state_.step + 1);
     const auto start = Clock::now();
     StepOutcome outcome;
     outcome.learning_rate = schedule_->at(state_.step + 1);
-    INGOT_ASSIGN(const StepBatches* batches, stream_->next());
+    INGOT_ASSIGN(const StepBatches* batches, next_batches());
     outcome.data_seconds = seconds_since(start);
     outcome.tokens = batches->tokens;
     outcome.counted = batches->counted;
@@ -256,18 +277,26 @@ class Run {
     return end_step(*batches, outcome);
   }
 
+  Result<const StepBatches*> next_batches() {
+    const ActivityScope scope(profile_->current(), Activity::wait_for_data);
+    return stream_->next();
+  }
+
   Status run_micro_batches(const StepBatches& batches, StepOutcome& outcome) {
     const float scale = batches.counted > 0 ? static_cast<float>(1.0 / static_cast<double>(batches.counted)) : 0.0f;
     DebugDump dump(config_.debug, state_.step + 1);
-    NodeObserver observer = [&](const NodeEvent& event) { return observe(event, dump, outcome); };
-    const bool watched = config_.training.mode == ExecutionMode::eager || dump.active();
+    Profile* const profile = profile_->current();
+    const NodeObserver look{[&](const NodeEvent& event) { return observe(event, dump, outcome); },
+                            profile != nullptr ? profile->thread_times() : std::span<ThreadTime>()};
+    const bool looks = config_.training.mode == ExecutionMode::eager || dump.active();
+    const NodeObserver* const observer = looks ? &look : profile != nullptr ? &profile->observer() : nullptr;
     int64_t sequence = 0;
     bool accumulate = false;
     for (const Batch& batch : batches.micro) {
       const RandomState random{static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(state_.step + 1), sequence,
                                batch.rows};
-      INGOT_ASSIGN(const double loss,
-                   programs_->micro_step(batch, scale, accumulate, random, watched ? &observer : nullptr));
+      const ActivityScope scope(profile, Activity::micro_step, &batch - batches.micro.data() + 1);
+      INGOT_ASSIGN(const double loss, programs_->micro_step(batch, scale, accumulate, random, observer));
       outcome.loss += loss;
       sequence += batch.rows;
       accumulate = true;
@@ -276,17 +305,24 @@ class Run {
   }
 
   Status observe(const NodeEvent& event, DebugDump& dump, StepOutcome& outcome) const {
+    if (Profile* const profile = profile_->current()) profile->add(event);
     if (config_.training.mode == ExecutionMode::eager && outcome.non_finite.empty())
       outcome.non_finite = describe_non_finite(event);
     dump.add(event);
     return {};
   }
 
+  Result<UpdateResult> update_weights(double learning_rate) {
+    Profile* const profile = profile_->current();
+    const ActivityScope scope(profile, Activity::update);
+    return programs_->update(learning_rate, state_.updates + 1, profile != nullptr ? &profile->observer() : nullptr);
+  }
+
   // The monitors see loss and norm before the parameters change for good: a non-finite loss keeps the update from
   // running, and the update leaves everything as it is where a gradient is not finite.
   Status apply_update(StepOutcome& outcome) {
     if (std::isfinite(outcome.loss)) {
-      INGOT_ASSIGN(const UpdateResult update, programs_->update(outcome.learning_rate, state_.updates + 1));
+      INGOT_ASSIGN(const UpdateResult update, update_weights(outcome.learning_rate));
       outcome.grad_norm = update.grad_norm;
       outcome.skipped = update.skipped;
     } else {
@@ -325,6 +361,7 @@ class Run {
     for (const StepCallback& callback : hooks_.on_step_end)
       INGOT_TRY(callback({state_.step, state_.total_steps, state_.tokens, outcome.loss, outcome.learning_rate,
                           outcome.grad_norm, outcome.skipped, *programs_}));
+    profile_->end_step(state_.step);
     const int64_t evaluate_every = config_.evaluation.every_steps;
     if (validation_ && ((evaluate_every > 0 && state_.step % evaluate_every == 0) || is_last))
       INGOT_TRY(run_evaluation());
@@ -351,6 +388,7 @@ class Run {
   }
 
   Status run_evaluation() {
+    const ActivityScope scope(profile_->current(), Activity::evaluation);
     const auto loss_of = [&](const Batch& batch, float scale) { return programs_->evaluate(batch, scale); };
     INGOT_ASSIGN(const EvaluationResult e, evaluate(loss_of, *validation_));
     const EvaluationMetrics row{state_.step, e.loss, e.perplexity, e.bits_per_byte};
@@ -375,6 +413,7 @@ class Run {
 
   // What is in the files of a step's metrics must be on disk before a checkpoint that says the step is done.
   Status save() {
+    const ActivityScope scope(profile_->current(), Activity::checkpoint);
     last_save_ = Clock::now();
     metrics_->sync();
     evaluations_->sync();
@@ -428,6 +467,7 @@ class Run {
   int64_t micro_batch_ = 1;
   std::unique_ptr<TrainingPrograms> programs_;
   std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<RunProfile> profile_;  // before what it listens to
   std::unique_ptr<BatchStream> stream_;
   std::unique_ptr<EvaluationBatches> validation_;
   std::unique_ptr<MetricsWriter> metrics_;

@@ -20,10 +20,10 @@ bool Findings::add(const ReferenceTensor& tensor, TensorComparison comparison, s
 }
 
 NodeObserver Findings::observer() {
-  return [this](const NodeEvent& event) -> Status {
+  return {[this](const NodeEvent& event) -> Status {
     if (non_finite_.empty()) non_finite_ = describe_non_finite(event);
     return {};
-  };
+  }};
 }
 
 Status Findings::explain(const Model& model, const Attempt& attempt, std::vector<std::string> notes) {

@@ -53,6 +53,12 @@ TEST(Bench, TrainGivesWhatScriptsRelyOnAndTheLossesOfTheProgram) {
   EXPECT_LE(one["planned_arena_bytes"].get<double>(), one["peak_rss_bytes"].get<double>() * 1.5);
 }
 
+TEST(Bench, TrainMeasuresWhatAProfileCosts) {
+  const Json result = bench({"train", "--model", "gpt2-nano", "--seq", "16", "--steps", "2", "--profile"});
+  EXPECT_GT(result["profile_overhead"].get<double>(), -1);
+  EXPECT_FALSE(bench({"train", "--model", "gpt2-nano", "--seq", "16", "--steps", "1"}).contains("profile_overhead"));
+}
+
 TEST(Bench, OpMeasuresTheOpsThatAreNamedOrAll) {
   const Json two =
       bench({"op", "matmul", "layer_norm", "--rows", "33", "--width", "40", "--inner", "56", "--repetitions", "3"});

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/system.h"
+#include "runtime/profile.h"
 #include "training_testing.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -94,12 +95,14 @@ TEST_P(NoAllocation, FromTheThirdStepOn) {
   TrainingPrograms& programs = training.programs();
   int64_t t = 0;
   bool ok = true;
+  Profile profile(threads, 100'000, 1000);
+  const NodeObserver* observer = nullptr;
   const auto step = [&] {
     ++t;
     const RandomState random{11, static_cast<uint64_t>(t), 0, rows};
-    ok = ok && programs.micro_step(batch, scale, false, random).ok();
-    ok = ok && programs.micro_step(batch, scale, true, {11, static_cast<uint64_t>(t), rows, rows}).ok();
-    ok = ok && programs.update(1e-3, t).ok();
+    ok = ok && programs.micro_step(batch, scale, false, random, observer).ok();
+    ok = ok && programs.micro_step(batch, scale, true, {11, static_cast<uint64_t>(t), rows, rows}, observer).ok();
+    ok = ok && programs.update(1e-3, t, observer).ok();
   };
   step();
   step();
@@ -112,6 +115,14 @@ TEST_P(NoAllocation, FromTheThirdStepOn) {
     step();
     EXPECT_EQ(minor_page_faults() - before, 0u) << "step " << t;
   }
+  observer = &profile.observer();
+  for (int i = 0; i < 3; ++i) {
+    profile.begin_step(t + 1);
+    EXPECT_EQ(allocations_of(step), 0) << "profiled step " << t;
+    profile.end_step();
+  }
+  EXPECT_GT(profile.op_count(), 0u);
+  EXPECT_EQ(profile.dropped(), 0);
   EXPECT_TRUE(ok);
 }
 
