@@ -53,6 +53,7 @@ void store_gradients(Graph& graph, ValueId loss, const StepGraphOptions& options
   const std::vector<ValueId> gradients = add_gradients(graph, loss, wrt);
   Builder builder(graph);
   for (size_t i = 0; i < parameters.size(); ++i) {
+    const Builder::Scope of_parameter(builder, parameters[i].name, true);
     const Type type = graph.type(parameters[i].value);
     const ValueId variable = builder.state(gradient_name(parameters[i].name), type);
     ValueId gradient = gradients[i] == kNone ? constant(builder, 0.0, type.shape) : gradients[i];
