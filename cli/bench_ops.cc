@@ -130,6 +130,14 @@ output "dtable" = %2)"},
 store %0 = %6
 store %2 = %7
 store %3 = %8)"},
+    {"lion", R"(%0 = parameter "p" : f32[$N,$C]
+%1 = state "g" : f32[$N,$C]
+%2 = state "m" : f32[$N,$C]
+%3 = state "control" : f32[3]
+%4 = state "clip" : f32[3]
+%5, %6 = lion(%0, %1, %2, %3, %4) {weight_decay=0.1} : f32[$N,$C], f32[$N,$C]
+store %0 = %5
+store %2 = %6)"},
 });
 
 std::string with_sizes(std::string_view text, const OpSizes& sizes) {

@@ -102,7 +102,7 @@ Result<Tensors> reference_step(const Model& model, const Batch& batch, const Are
 
 // The variables after the first update from those in the arena.
 Tensors reference_update(const Graph& graph, const Arena& arena) {
-  const auto control = adamw_control(kRate, {}, 1);
+  const auto control = update_control(kRate, {}, 1);
   Tensors sources{{"control", {{3}, {control.begin(), control.end()}}}};
   for (const Source& source : graph.sources)
     if (source.kind != SourceKind::input) sources[source.name] = tensor_of(arena.variable(source.name));

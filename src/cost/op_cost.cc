@@ -178,6 +178,7 @@ constexpr auto kRules = std::to_array<Rule>({
     {"linear", linear},
     {"linear_cross_entropy", [](const View& n) { return linear_cross_entropy(n, 1); }},
     {"linear_cross_entropy_grad", [](const View& n) { return linear_cross_entropy(n, 3); }},
+    {"lion", [](const View& n) { return vector_cost(n, 9 * n.out_elements()); }},
     {"mask_scores", [](const View& n) { return vector_cost(n, n.out_elements()); }},
     {"matmul",
      [](const View& n) {

@@ -37,6 +37,9 @@ inline constexpr FloatTag kFloat{};
 HWY_INLINE FloatVec set(float value) {
   return hn::Set(kFloat, value);
 }
+HWY_INLINE FloatVec set_rounded(double value) {
+  return set(static_cast<float>(value));
+}
 HWY_INLINE int64_t lanes() {
   return static_cast<int64_t>(hn::Lanes(kFloat));
 }

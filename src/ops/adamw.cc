@@ -2,17 +2,13 @@
 
 #include <cmath>
 
+#include "ops/optimizer_step.h"
+
 namespace ingot {
 namespace {
 
 Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes&) {
-  if (inputs.size() != 6) return failed_error("{} inputs, expected param, grad, m, v, control and clip", inputs.size());
-  for (size_t i = 1; i < 4; ++i)
-    if (!(inputs[i].shape == inputs[0].shape))
-      return failed_error("input {} is {}, the parameter {}", i, inputs[i].to_string(), inputs[0].to_string());
-  for (size_t i = 4; i < 6; ++i)
-    if (!(inputs[i] == Type{DType::f32, {3}}))
-      return failed_error("input {} is {}, expected f32[3]", i, inputs[i].to_string());
+  INGOT_TRY(check_optimizer_inputs(inputs, 6, 2));
   return std::vector<Type>{inputs[0], inputs[2], inputs[3]};
 }
 
@@ -34,11 +30,11 @@ void evaluate(const EvalContext& context) {
 }
 
 std::vector<OpExample> examples() {
-  const Type w{DType::f32, {3, 5}}, three{DType::f32, {3}};
+  const Type w{DType::f32, {3, 5}};
   const auto example = [&](AdamwAttributes attributes, std::vector<double> clip) {
     std::vector<double> v;
     for (int i = 0; i < 15; ++i) v.push_back(0.01 * i);
-    return OpExample{{w, w, w, w, three, three}, attributes, {{}, {}, {}, v, {0.01, 0.271, 0.1426}, std::move(clip)}};
+    return optimizer_example(w, {{w}, {w, std::move(v)}}, attributes, {0.01, 0.271, 0.1426}, std::move(clip));
   };
   return {example({0.9, 0.95, 1e-8, 0.1, 1.0}, {1.0, 0.0, 0.5}), example({0.8, 0.99, 1e-6, 0.0, 0.5}, {0.25, 0.0, 4.0}),
           example({0.9, 0.95, 1e-8, 0.1, 1.0}, {0.0, 1.0, 0.0})};

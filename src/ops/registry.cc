@@ -37,6 +37,7 @@
 #include "ops/linear.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/linear_cross_entropy_grad.h"
+#include "ops/lion.h"
 #include "ops/log.h"
 #include "ops/mask_scores.h"
 #include "ops/matmul.h"
@@ -110,6 +111,7 @@ std::span<const OpDef* const> all_ops() {
       &kLinear,
       &kLinearCrossEntropy,
       &kLinearCrossEntropyGrad,
+      &kLion,
       &kLog,
       &kMaskScores,
       &kMatmul,

@@ -1,26 +1,19 @@
 #include "optim/update_graph.h"
 
-#include <cmath>
 #include <numeric>
 
-#include "ops/adamw.h"
 #include "ops/clip_factor.h"
 #include "ops/sum_squares.h"
+#include "optim/parameter_update.h"
 
 namespace ingot {
 
 std::string gradient_name(const std::string& parameter) {
   return "grad." + parameter;
 }
-std::string first_moment_name(const std::string& parameter) {
-  return "adam_m." + parameter;
-}
-std::string second_moment_name(const std::string& parameter) {
-  return "adam_v." + parameter;
-}
 
 Graph update_graph(std::span<const TrainedParameter> parameters, const ParameterGroups& groups,
-                   const AdamwConfig& config) {
+                   const OptimizerConfig& config) {
   INGOT_CHECK(groups.parameters.size() == parameters.size(), "settings for {} of {} parameters",
               groups.parameters.size(), parameters.size());
   Graph graph;
@@ -49,22 +42,14 @@ Graph update_graph(std::span<const TrainedParameter> parameters, const Parameter
   for (size_t i = 0; i < parameters.size(); ++i) {
     const ParameterSettings& settings = groups.parameters[i];
     Builder::Scope of_parameter(builder, parameters[i].name);
-    const ValueId m = builder.state(first_moment_name(parameters[i].name), parameters[i].type);
-    const ValueId v = builder.state(second_moment_name(parameters[i].name), parameters[i].type);
-    const auto updated =
-        adamw(builder, {weights[i], gradients[i], m, v, control, clips[static_cast<size_t>(settings.clip_group)]},
-              {config.betas[0], config.betas[1], config.eps, settings.weight_decay, settings.learning_rate_scale});
-    builder.store(weights[i], updated[0]);
-    builder.store(m, updated[1]);
-    builder.store(v, updated[2]);
+    std::vector<ValueId> state;
+    for (const OptimizerState& one : optimizer_state(parameters[i], config))
+      state.push_back(builder.state(one.variable(), one.type));
+    add_parameter_update(builder,
+                         {weights[i], gradients[i], state, control, clips[static_cast<size_t>(settings.clip_group)]},
+                         settings, config, parameters[i]);
   }
   return graph;
-}
-
-std::array<float, 3> adamw_control(double learning_rate, const AdamwConfig& config, int64_t t) {
-  const auto steps = static_cast<double>(t);
-  return {static_cast<float>(learning_rate), static_cast<float>(1 - std::pow(config.betas[0], steps)),
-          static_cast<float>(1 - std::pow(config.betas[1], steps))};
 }
 
 }  // namespace ingot

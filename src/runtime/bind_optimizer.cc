@@ -1,10 +1,12 @@
-// The optimizer's ops: clipping and AdamW.
+// The optimizers' ops and clipping.
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/optimizer/adamw.h"
+#include "kernels/optimizer/lion.h"
 #include "ops/adamw.h"
 #include "ops/clip_factor.h"
+#include "ops/lion.h"
 #include "runtime/bindings.h"
 
 namespace ingot {
@@ -26,6 +28,9 @@ KernelResult bind_clip_factor(const NodeView& node) {
   });
 }
 
+// Elements a tile: a fixed number, so that the cut follows from the shape.
+constexpr int64_t kUpdateGrain = 65536;
+
 // Inputs param, grad, m, v, control, clip; outputs param, m, v, usually in place.
 KernelResult bind_adamw(const NodeView& node) {
   const auto& a = node.node.attributes.as<AdamwAttributes>();
@@ -46,9 +51,31 @@ KernelResult bind_adamw(const NodeView& node) {
     const bool skip = clip[1] != 0;
     for (size_t i = 0; i < 3; ++i) bring_to_output(args, args.in(kState[i]), args.out(i), elements);
     if (skip) return;
-    for_ranges(args, elements, 65536, [&](int64_t begin, int64_t end, int) {
+    for_ranges(args, elements, kUpdateGrain, [&](int64_t begin, int64_t end, int) {
       kernels::adamw(step, args.out(0) + begin, args.in(1) + begin, args.out(1) + begin, args.out(2) + begin,
                      end - begin);
+    });
+  });
+}
+
+// Inputs param, grad, m, control, clip; outputs param, m, usually in place.
+KernelResult bind_lion(const NodeView& node) {
+  const auto& a = node.node.attributes.as<LionAttributes>();
+  kernels::Lion settings;
+  settings.beta1 = a.beta1;
+  settings.beta2 = a.beta2;
+  settings.weight_decay = a.weight_decay;
+  const int64_t elements = node.output(0).shape.elements();
+  return make_kernel([settings, elements, scale = a.learning_rate_scale](const RunArguments& args) {
+    kernels::Lion step = settings;
+    const float *control = args.in(3), *clip = args.in(4);
+    step.lr = control[0] * scale;
+    step.grad_scale = clip[0];
+    bring_to_output(args, args.in(0), args.out(0), elements);
+    bring_to_output(args, args.in(2), args.out(1), elements);
+    if (clip[1] != 0) return;
+    for_ranges(args, elements, kUpdateGrain, [&](int64_t begin, int64_t end, int) {
+      kernels::lion(step, args.out(0) + begin, args.in(1) + begin, args.out(1) + begin, end - begin);
     });
   });
 }
@@ -56,7 +83,8 @@ KernelResult bind_adamw(const NodeView& node) {
 }  // namespace
 
 std::span<const Binding> optimizer_bindings() {
-  static constexpr Binding kBindings[] = {{"adamw", bind_adamw}, {"clip_factor", bind_clip_factor}};
+  static constexpr Binding kBindings[] = {
+      {"adamw", bind_adamw}, {"clip_factor", bind_clip_factor}, {"lion", bind_lion}};
   return kBindings;
 }
 

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "train/config_codec.h"
 #include "train/config_fields.h"
+#include "train/config_optimizer.h"
 
 namespace ingot {
 namespace {
@@ -242,6 +243,7 @@ Result<RunConfig> parse_config(std::string_view yaml, std::string_view name, std
   INGOT_TRY(reader.finish());
   if (const Status consistent = check_consistent(result); !consistent.ok())
     return usage_error("{}: {}", name, consistent.error().message);
+  fill_in_defaults(result.optimizer);
   return result;
 }
 
@@ -252,6 +254,7 @@ Result<RunConfig> load_config(const std::filesystem::path& path, std::span<const
 
 std::string to_yaml(const RunConfig& source) {
   RunConfig copy = source;  // the walk's references are mutable
+  fill_in_defaults(copy.optimizer);
   Writer writer;
   config::visit_fields(copy, writer);
   return writer.text;

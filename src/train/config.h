@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 #include "optim/schedule.h"
 
@@ -22,7 +23,6 @@ namespace ingot {
 enum class ModelInit { pretrained, random };
 enum class Precision { fp32, bf16, fp16 };
 enum class ExecutionMode { graph, eager };
-enum class OptimizerType { adamw };
 enum class RecomputePolicy { none, selective, full, budget };
 enum class PipelineSchedule { one_forward_one_backward, gpipe, interleaved, zero_bubble };
 enum class OnNan { stop, skip };
@@ -32,6 +32,7 @@ std::string_view name_of(Precision precision);
 std::string_view name_of(ExecutionMode mode);
 std::string_view name_of(RecomputePolicy policy);
 std::string_view name_of(ScheduleType type);
+std::string_view name_of(OptimizerType type);
 
 struct ModelSection {
   std::optional<std::string> path;    // directory with config.json [+ weights]
@@ -99,10 +100,12 @@ struct CompileSection {
 struct OptimizerSection {
   OptimizerType type = OptimizerType::adamw;
   double learning_rate = 3.0e-4;
-  std::array<double, 2> betas = {0.9, 0.95};
-  double eps = 1.0e-8;
+  // null: the type's own, which parse_config fills in. Keys that the type does not read must be null.
+  std::optional<std::array<double, 2>> betas;
+  std::optional<double> eps;
   double weight_decay = 0.1;
   std::vector<ParameterGroupRule> groups;
+  OptimizerConfig resolved() const;  // with the type's own values where they are null
   bool operator==(const OptimizerSection&) const = default;
 };
 

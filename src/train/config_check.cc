@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "train/config.h"
+#include "train/config_optimizer.h"
 
 namespace ingot {
 namespace {
@@ -113,6 +114,7 @@ Status check_consistent(const RunConfig& config) {
   INGOT_TRY(check_parallel(config.parallel));
   INGOT_TRY(check_recompute(config.recompute));
   INGOT_TRY(check_schedule(config.schedule));
+  INGOT_TRY(check_optimizer(config.optimizer));
   return check_rest(config);
 }
 

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kModelInits[] = {"pretrained", "random"};
 constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kModes[] = {"graph", "eager"};
-constexpr std::string_view kOptimizers[] = {"adamw"};
+constexpr std::string_view kOptimizers[] = {"adamw", "lion"};
 constexpr std::string_view kSchedules[] = {"cosine",       "linear",      "constant", "wsd",
                                            "inverse_sqrt", "exponential", "table"};
 constexpr std::string_view kScalings[] = {"none", "linear", "sqrt"};
@@ -41,6 +41,9 @@ std::string_view name_of(RecomputePolicy policy) {
 }
 std::string_view name_of(ScheduleType type) {
   return kSchedules[static_cast<size_t>(type)];
+}
+std::string_view name_of(OptimizerType type) {
+  return kOptimizers[static_cast<size_t>(type)];
 }
 
 namespace config {
@@ -162,8 +165,8 @@ void fields(Walk& walk, ParameterGroupRule& s) {
 void fields(Walk& walk, OptimizerSection& s) {
   walk.field("type", s.type, one_of<OptimizerType>(kOptimizers));
   walk.field("learning_rate", s.learning_rate, real(above(0, 100)));
-  walk.field("betas", s.betas, pair_of(real(below(0, 1))));
-  walk.field("eps", s.eps, real(above(0, 1)));
+  walk.field("betas", s.betas, optional_of(pair_of(real(below(0, 1)))));
+  walk.field("eps", s.eps, optional_of(real(above(0, 1))));
   walk.field("weight_decay", s.weight_decay, real(from(0, 100)));
   walk.list("groups", s.groups);
 }

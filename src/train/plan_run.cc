@@ -259,10 +259,12 @@ class Planner {
     if (smallest.weights + smallest.process < plan_.available_memory)
       plan_.remedies.push_back(
           "training fewer of the weights (training.freeze): frozen ones need no gradients and moments");
-    // Weights, gradients and two moments in fp32; the rest of the memory is for activations.
+    // Weights and gradients in fp32 and what the optimizer keeps; the rest of the memory is for activations.
     const double room = 0.8 * static_cast<double>(plan_.available_memory);
-    plan_.remedies.push_back(
-        fmt::format("a smaller model: one of about {:.0f} million parameters can be trained here", room / 16 * 1e-6));
+    const double bytes_a_parameter =
+        8 + static_cast<double>(plan_.memory.optimizer) / static_cast<double>(plan_.trained_parameters);
+    plan_.remedies.push_back(fmt::format("a smaller model: one of about {:.0f} million parameters can be trained here",
+                                         room / bytes_a_parameter * 1e-6));
   }
 
   // The checkpoints' tensors by type alone; there are no bytes yet.
@@ -271,14 +273,12 @@ class Planner {
     snapshot.files.push_back({"config.yaml", to_yaml(config_)});
     for (auto& [name, content] : model_files(model_, tokenizer_ ? &*tokenizer_ : nullptr))
       snapshot.files.push_back({name, std::move(content)});
-    const auto add = [&](const std::string& name, const char* kind, const Shape& shape) {
-      snapshot.pieces.push_back(whole_piece(name, kind, {nullptr, DType::f32, shape}));
+    const auto add = [&](const std::string& name, const std::string& kind, const Type& type) {
+      snapshot.pieces.push_back(whole_piece(name, kind, {nullptr, type.dtype, type.shape}));
     };
-    for (const ParameterSpec& parameter : model_.parameters()) add(parameter.name, "weight", parameter.shape);
-    for (const TrainedParameter& parameter : programs_->trained()) {
-      add(parameter.name, "adam_m", parameter.type.shape);
-      add(parameter.name, "adam_v", parameter.type.shape);
-    }
+    for (const ParameterSpec& parameter : model_.parameters())
+      add(parameter.name, "weight", {DType::f32, parameter.shape});
+    for (const OptimizerState& state : programs_->optimizer_state()) add(state.parameter, state.kind, state.type);
     return snapshot;
   }
 

@@ -85,13 +85,14 @@ Status TrainingPrograms::compile() {
   context_.disabled = settings_.disabled_passes;
   INGOT_TRY(check_pass_names(settings_.disabled_passes));
   INGOT_ASSIGN(trained_, trained_parameters(model_, settings_.freeze));
+  optimizer_state_ = ingot::optimizer_state(trained_, settings_.optimizer);
   std::vector<ParameterInfo> infos;
   for (const TrainedParameter& parameter : trained_) infos.push_back({parameter.name, parameter.type.shape.rank()});
   ParameterGroups groups = assign_groups(infos, settings_.groups, settings_.weight_decay, settings_.max_grad_norm);
   warnings_ = std::move(groups.warnings);
 
   INGOT_ASSIGN(Graph step, graph_of(Kind::micro_step, settings_.rows, settings_.tokens));
-  Graph update = update_graph(trained_, groups, settings_.adamw);
+  Graph update = update_graph(trained_, groups, settings_.optimizer);
   add_variables_of(step, variables_);
   add_variables_of(update, variables_);
   INGOT_ASSIGN(update_, Program::create(std::move(update), variables_, pool_.threads()));
@@ -131,11 +132,11 @@ MemoryEstimate TrainingPrograms::memory() const {
   MemoryEstimate memory;
   memory.process = kProcess;
   for (const Variable& variable : variables_.variables()) {
-    const bool is_gradient = variable.name.starts_with(gradient_name("")),
-               is_moment = variable.name.starts_with(first_moment_name("")) ||
-                           variable.name.starts_with(second_moment_name(""));
-    (is_gradient ? memory.gradients : is_moment ? memory.optimizer : memory.weights) += variable.type.bytes();
+    const bool is_gradient = variable.name.starts_with(gradient_name(""));
+    (is_gradient ? memory.gradients : memory.weights) += variable.type.bytes();
   }
+  for (const OptimizerState& state : optimizer_state_) memory.optimizer += state.type.bytes();
+  memory.weights -= memory.optimizer;
   if (settings_.stages_checkpoints) memory.staging = memory.weights + memory.optimizer;
   int64_t scratch = update_->scratch_bytes();
   memory.activations = update_->plan().workspace_bytes;
@@ -210,7 +211,7 @@ Result<double> TrainingPrograms::evaluate(const Batch& batch, float loss_scale) 
 }
 
 Result<UpdateResult> TrainingPrograms::update(double learning_rate, int64_t t, const NodeObserver* observer) {
-  const std::array<float, 3> control = adamw_control(learning_rate, settings_.adamw, t);
+  const std::array<float, 3> control = update_control(learning_rate, settings_.optimizer, t);
   const ProgramInput input{"control", {reinterpret_cast<const std::byte*>(control.data()), DType::f32, {3}}};
   INGOT_TRY(update_->run(*arena_, pool_, {&input, 1}, {}, observer));
   const float* clip = update_->output(*arena_, "clip").as<float>();

@@ -23,7 +23,7 @@ struct ProgramSettings {
   std::vector<std::string> disabled_passes, no_fuse, freeze;
   bool dropout = true;
   bool keep_activations = false, keep_state_gradients = false;  // as StepGraphOptions has them
-  AdamwConfig adamw;
+  OptimizerConfig optimizer;
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
   std::vector<ParameterGroupRule> groups;
@@ -43,7 +43,7 @@ struct UpdateResult {
 Result<double> run_loss_program(const Program& program, const Arena& arena, const ThreadPool& pool, const Batch& batch,
                                 float loss_scale, const RandomState& random, const NodeObserver* observer = nullptr);
 
-// Not thread-safe. Owns the arena: weights under their Hugging Face names, gradients, optimizer moments.
+// Not thread-safe. Owns the arena: weights under their Hugging Face names, gradients, the optimizer's state.
 class TrainingPrograms {
  public:
   // Compiles the usual micro-step and the update, and lays out the variables, but takes no memory for them: what is
@@ -67,6 +67,8 @@ class TrainingPrograms {
 
   const Arena& arena() const { return *arena_; }
   const VariableLayout& variables() const { return variables_; }
+  // What the optimizer keeps for the trained parameters, in variables of their names.
+  const std::vector<OptimizerState>& optimizer_state() const { return optimizer_state_; }
   const std::vector<TrainedParameter>& trained() const { return trained_; }
   const std::vector<std::string>& warnings() const { return warnings_; }  // about parameter groups
   const PassContext& passes() const { return context_; }  // what was fused where, recomputed in which layers
@@ -103,6 +105,7 @@ class TrainingPrograms {
   const ThreadPool& pool_;
   PassContext context_;
   std::vector<TrainedParameter> trained_;
+  std::vector<OptimizerState> optimizer_state_;
   std::vector<std::string> warnings_;
   VariableLayout variables_;
   std::unique_ptr<Arena> arena_;  // null: planned only

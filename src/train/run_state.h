@@ -11,7 +11,7 @@ namespace ingot {
 
 struct RunState {
   int64_t step = 0;     // optimizer steps made, skipped ones included
-  int64_t updates = 0;  // of them those that changed the parameters: AdamW's t
+  int64_t updates = 0;  // of them those that changed the parameters: the optimizer's t
   int64_t tokens = 0;   // trained on so far
   int64_t skipped = 0;
   int64_t consecutive_skips = 0;

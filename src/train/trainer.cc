@@ -189,16 +189,22 @@ class Run {
   Status load_checkpoint(const Checkpoint& checkpoint) {
     for (const ParameterSpec& parameter : setup_->model.parameters())
       INGOT_TRY(checkpoint.read_tensor(parameter.name, "weight", programs_->arena().variable(parameter.name)));
-    for (const TrainedParameter& parameter : programs_->trained()) {
-      INGOT_TRY(checkpoint.read_tensor(parameter.name, "adam_m",
-                                       programs_->arena().variable(first_moment_name(parameter.name))));
-      INGOT_TRY(checkpoint.read_tensor(parameter.name, "adam_v",
-                                       programs_->arena().variable(second_moment_name(parameter.name))));
+    for (const OptimizerState& state : programs_->optimizer_state()) {
+      INGOT_TRY(check_has_state(checkpoint, state));
+      INGOT_TRY(checkpoint.read_tensor(state.parameter, state.kind, programs_->arena().variable(state.variable())));
     }
     resumed_step_ = state_.step;
     monitors_.resume(state_.consecutive_skips);
     log_info("resumed from {} at step {}", checkpoint.path().string(), state_.step);
     return {};
+  }
+
+  static Status check_has_state(const Checkpoint& checkpoint, const OptimizerState& state) {
+    if (checkpoint.find(state.parameter, state.kind) != nullptr) return {};
+    return usage_error(
+        "{} holds no {} of {}, which the optimizer needs: go on with the optimizer.type and training.freeze of the "
+        "run's config.yaml, or begin a new run (another output_dir, or checkpoint.resume=never)",
+        checkpoint.path().string(), state.kind, state.parameter);
   }
 
   Status open_outputs() {
@@ -434,12 +440,8 @@ class Run {
     const Arena& arena = programs_->arena();
     for (const ParameterSpec& parameter : setup_->model.parameters())
       snapshot.pieces.push_back(whole_piece(parameter.name, "weight", arena.variable(parameter.name)));
-    for (const TrainedParameter& parameter : programs_->trained()) {
-      snapshot.pieces.push_back(
-          whole_piece(parameter.name, "adam_m", arena.variable(first_moment_name(parameter.name))));
-      snapshot.pieces.push_back(
-          whole_piece(parameter.name, "adam_v", arena.variable(second_moment_name(parameter.name))));
-    }
+    for (const OptimizerState& state : programs_->optimizer_state())
+      snapshot.pieces.push_back(whole_piece(state.parameter, state.kind, arena.variable(state.variable())));
     return snapshot;
   }
 
@@ -492,7 +494,7 @@ ProgramSettings program_settings(const RunConfig& config, int64_t micro_batch) {
   settings.disabled_passes = config.compile.disable_passes;
   settings.no_fuse = config.compile.no_fuse;
   settings.freeze = config.training.freeze;
-  settings.adamw = {config.optimizer.betas, config.optimizer.eps};
+  settings.optimizer = config.optimizer.resolved();
   settings.weight_decay = config.optimizer.weight_decay;
   settings.max_grad_norm = config.training.max_grad_norm;
   settings.groups = config.optimizer.groups;

@@ -55,7 +55,7 @@ class Verifier {
     settings.dropout = false;
     settings.keep_activations = keep_activations;
     settings.keep_state_gradients = keep_activations && has(ReferenceStage::state_gradient);
-    settings.adamw = {optimizer.betas, optimizer.eps};
+    settings.optimizer = {OptimizerType::adamw, optimizer.betas, optimizer.eps};
     settings.weight_decay = optimizer.weight_decay;
     settings.max_grad_norm = optimizer.max_grad_norm;
     settings.rows = reference_.batch().rows;

@@ -11,10 +11,6 @@ HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
 namespace {
 
-HWY_INLINE FloatVec set_rounded(double value) {
-  return set(static_cast<float>(value));
-}
-
 void update(const AdamW& args, float* p, const float* grad, float* m, float* v, int64_t n) {
   const FloatVec beta1 = set_rounded(args.beta1), rest1 = set_rounded(1 - args.beta1);
   const FloatVec beta2 = set_rounded(args.beta2), rest2 = set_rounded(1 - args.beta2);

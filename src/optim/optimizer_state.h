@@ -1,0 +1,31 @@
+// What an optimizer keeps from step to step.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "optim/optimizer.h"
+
+namespace ingot {
+
+struct TrainedParameter {
+  std::string name;
+  Type type;
+};
+
+// One tensor that the optimizer keeps for a parameter. All are zero before the first update.
+struct OptimizerState {
+  std::string parameter;
+  std::string kind;  // "adam_m": also the kind of the checkpoint's pieces
+  Type type;
+  std::string variable() const { return kind + "." + parameter; }
+};
+
+// What the optimizer keeps for one parameter, or for all in their order.
+std::vector<OptimizerState> optimizer_state(const TrainedParameter& parameter, const OptimizerConfig& config);
+std::vector<OptimizerState> optimizer_state(std::span<const TrainedParameter> parameters,
+                                            const OptimizerConfig& config);
+
+}  // namespace ingot

@@ -1,0 +1,36 @@
+#include "optim/parameter_update.h"
+
+#include <span>
+
+#include "ops/adamw.h"
+#include "ops/lion.h"
+
+namespace ingot {
+namespace {
+
+void store(Builder& builder, const UpdateInputs& in, std::span<const ValueId> updated) {
+  builder.store(in.param, updated[0]);
+  for (size_t i = 0; i < in.state.size(); ++i) builder.store(in.state[i], updated[i + 1]);
+}
+
+AdamwAttributes adamw_attributes(const ParameterSettings& settings, const OptimizerConfig& config) {
+  return {config.betas[0], config.betas[1], config.eps, settings.weight_decay, settings.learning_rate_scale};
+}
+
+}  // namespace
+
+void add_parameter_update(Builder& builder, const UpdateInputs& in, const ParameterSettings& settings,
+                          const OptimizerConfig& config, const TrainedParameter&) {
+  switch (config.type) {
+    case OptimizerType::adamw:
+      return store(builder, in,
+                   adamw(builder, {in.param, in.grad, in.state[0], in.state[1], in.control, in.clip},
+                         adamw_attributes(settings, config)));
+    case OptimizerType::lion:
+      return store(builder, in,
+                   lion(builder, {in.param, in.grad, in.state[0], in.control, in.clip},
+                        {config.betas[0], config.betas[1], settings.weight_decay, settings.learning_rate_scale}));
+  }
+}
+
+}  // namespace ingot
