@@ -8,6 +8,7 @@
 
 #include "base/glob.h"
 #include "graph/text.h"
+#include "ops/adamw_8bit.h"
 #include "ops/registry.h"
 #include "optim/step_graph.h"
 
@@ -130,6 +131,20 @@ output "dtable" = %2)"},
 store %0 = %6
 store %2 = %7
 store %3 = %8)"},
+    {"adamw_8bit", R"(%0 = parameter "p" : f32[$N,$C]
+%1 = state "g" : f32[$N,$C]
+%2 = state "m_codes" : u8[$N,$C]
+%3 = state "v_codes" : u8[$N,$C]
+%4 = state "m_scales" : f32[$B]
+%5 = state "v_scales" : f32[$B]
+%6 = state "control" : f32[3]
+%7 = state "clip" : f32[3]
+%8, %9, %10, %11, %12 = adamw_8bit(%0, %1, %2, %3, %4, %5, %6, %7) {weight_decay=0.1} : f32[$N,$C], u8[$N,$C], u8[$N,$C], f32[$B], f32[$B]
+store %0 = %8
+store %2 = %9
+store %3 = %10
+store %4 = %11
+store %5 = %12)"},
     {"lion", R"(%0 = parameter "p" : f32[$N,$C]
 %1 = state "g" : f32[$N,$C]
 %2 = state "m" : f32[$N,$C]
@@ -141,7 +156,8 @@ store %2 = %6)"},
 });
 
 std::string with_sizes(std::string_view text, const OpSizes& sizes) {
-  const std::array<std::pair<std::string_view, int64_t>, 5> values{{{"$2N", 2 * sizes.inner},
+  const std::array<std::pair<std::string_view, int64_t>, 6> values{{{"$2N", 2 * sizes.inner},
+                                                                    {"$B", dynamic_blocks(sizes.inner * sizes.width)},
                                                                     {"$R", sizes.rows},
                                                                     {"$C", sizes.width},
                                                                     {"$N", sizes.inner},

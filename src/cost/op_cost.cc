@@ -148,6 +148,7 @@ struct Rule {
 // Ops that are not elementwise and do not only rename bytes, in alphabetical order.
 constexpr auto kRules = std::to_array<Rule>({
     {"adamw", [](const View& n) { return vector_cost(n, 20 * n.out_elements()); }},
+    {"adamw_8bit", [](const View& n) { return vector_cost(n, 70 * n.out_elements()); }},
     {"attention", [](const View& n) { return plain_attention(n, 2); }},
     {"attention_grad", [](const View& n) { return plain_attention(n, 5); }},
     {"attention_packed", [](const View& n) { return packed_attention(n, 2); }},

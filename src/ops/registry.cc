@@ -4,6 +4,7 @@
 #include <array>
 
 #include "ops/adamw.h"
+#include "ops/adamw_8bit.h"
 #include "ops/add.h"
 #include "ops/add_scalar.h"
 #include "ops/attention.h"
@@ -78,6 +79,7 @@ namespace ingot {
 std::span<const OpDef* const> all_ops() {
   static constexpr auto kAll = std::to_array<const OpDef*>({
       &kAdamw,
+      &kAdamw8bit,
       &kAdd,
       &kAddScalar,
       &kAttention,

@@ -6,7 +6,7 @@
 
 namespace ingot {
 
-enum class OptimizerType { adamw, lion };
+enum class OptimizerType { adamw, lion, adamw_8bit };
 
 // Settings beside rate, decay, groups and clipping, which all have; docs/optimizers.md says which type reads which.
 struct OptimizerConfig {

@@ -2,13 +2,37 @@
 
 #include <iterator>
 
+#include "ops/adamw_8bit.h"
+
 namespace ingot {
+
+namespace {
+
+std::vector<OptimizerState> adam_state(const std::string& name, const Type& type) {
+  return {{name, "adam_m", type}, {name, "adam_v", type}};
+}
+
+std::vector<OptimizerState> adam_8bit_state(const std::string& name, const Type& type) {
+  const Type codes{DType::u8, type.shape}, scales{DType::f32, {dynamic_blocks(type.shape.elements())}};
+  return {{name, "adam_m_codes", codes},
+          {name, "adam_v_codes", codes},
+          {name, "adam_m_scales", scales},
+          {name, "adam_v_scales", scales}};
+}
+
+}  // namespace
+
+bool is_quantized(const TrainedParameter& parameter, const OptimizerConfig& config) {
+  return config.type == OptimizerType::adamw_8bit && parameter.type.shape.elements() >= kLeastQuantized;
+}
 
 std::vector<OptimizerState> optimizer_state(const TrainedParameter& parameter, const OptimizerConfig& config) {
   const auto& [name, type] = parameter;
   switch (config.type) {
     case OptimizerType::adamw:
-      return {{name, "adam_m", type}, {name, "adam_v", type}};
+      return adam_state(name, type);
+    case OptimizerType::adamw_8bit:
+      return is_quantized(parameter, config) ? adam_8bit_state(name, type) : adam_state(name, type);
     case OptimizerType::lion:
       return {{name, "lion_m", type}};
   }

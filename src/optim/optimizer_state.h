@@ -23,6 +23,10 @@ struct OptimizerState {
   std::string variable() const { return kind + "." + parameter; }
 };
 
+// adamw_8bit keeps the moments of parameters with fewer elements than this in fp32.
+inline constexpr int64_t kLeastQuantized = 4096;
+bool is_quantized(const TrainedParameter& parameter, const OptimizerConfig& config);
+
 // What the optimizer keeps for one parameter, or for all in their order.
 std::vector<OptimizerState> optimizer_state(const TrainedParameter& parameter, const OptimizerConfig& config);
 std::vector<OptimizerState> optimizer_state(std::span<const TrainedParameter> parameters,

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "ops/adamw.h"
+#include "ops/adamw_8bit.h"
 #include "ops/lion.h"
 
 namespace ingot {
@@ -17,15 +18,24 @@ AdamwAttributes adamw_attributes(const ParameterSettings& settings, const Optimi
   return {config.betas[0], config.betas[1], config.eps, settings.weight_decay, settings.learning_rate_scale};
 }
 
+void add_adamw(Builder& builder, const UpdateInputs& in, const AdamwAttributes& attributes) {
+  store(builder, in, adamw(builder, {in.param, in.grad, in.state[0], in.state[1], in.control, in.clip}, attributes));
+}
+
 }  // namespace
 
 void add_parameter_update(Builder& builder, const UpdateInputs& in, const ParameterSettings& settings,
-                          const OptimizerConfig& config, const TrainedParameter&) {
+                          const OptimizerConfig& config, const TrainedParameter& parameter) {
   switch (config.type) {
     case OptimizerType::adamw:
-      return store(builder, in,
-                   adamw(builder, {in.param, in.grad, in.state[0], in.state[1], in.control, in.clip},
-                         adamw_attributes(settings, config)));
+      return add_adamw(builder, in, adamw_attributes(settings, config));
+    case OptimizerType::adamw_8bit:
+      if (!is_quantized(parameter, config)) return add_adamw(builder, in, adamw_attributes(settings, config));
+      return store(
+          builder, in,
+          adamw_8bit(builder,
+                     {in.param, in.grad, in.state[0], in.state[1], in.state[2], in.state[3], in.control, in.clip},
+                     adamw_attributes(settings, config)));
     case OptimizerType::lion:
       return store(builder, in,
                    lion(builder, {in.param, in.grad, in.state[0], in.control, in.clip},

@@ -2,9 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/dynamic_map.h"
 #include "kernels/optimizer/adamw.h"
+#include "kernels/optimizer/adamw_8bit.h"
 #include "kernels/optimizer/lion.h"
 #include "ops/adamw.h"
+#include "ops/adamw_8bit.h"
 #include "ops/clip_factor.h"
 #include "ops/lion.h"
 #include "runtime/bindings.h"
@@ -31,29 +34,53 @@ KernelResult bind_clip_factor(const NodeView& node) {
 // Elements a tile: a fixed number, so that the cut follows from the shape.
 constexpr int64_t kUpdateGrain = 65536;
 
+kernels::AdamW adamw_step(const AdamwAttributes& a, const float* control, const float* clip) {
+  return {.lr = control[0] * a.learning_rate_scale,
+          .beta1 = a.beta1,
+          .beta2 = a.beta2,
+          .eps = a.eps,
+          .weight_decay = a.weight_decay,
+          .bias_correction1 = control[1],
+          .bias_correction2 = control[2],
+          .grad_scale = clip[0]};
+}
+
 // Inputs param, grad, m, v, control, clip; outputs param, m, v, usually in place.
 KernelResult bind_adamw(const NodeView& node) {
   const auto& a = node.node.attributes.as<AdamwAttributes>();
-  kernels::AdamW settings;
-  settings.beta1 = a.beta1;
-  settings.beta2 = a.beta2;
-  settings.eps = a.eps;
-  settings.weight_decay = a.weight_decay;
   const int64_t elements = node.output(0).shape.elements();
-  return make_kernel([settings, elements, scale = a.learning_rate_scale](const RunArguments& args) {
+  return make_kernel([a, elements](const RunArguments& args) {
     static constexpr size_t kState[] = {0, 2, 3};
-    kernels::AdamW step = settings;
-    const float *control = args.in(4), *clip = args.in(5);
-    step.lr = control[0] * scale;
-    step.bias_correction1 = control[1];
-    step.bias_correction2 = control[2];
-    step.grad_scale = clip[0];
-    const bool skip = clip[1] != 0;
+    const kernels::AdamW step = adamw_step(a, args.in(4), args.in(5));
+    const bool skip = args.in(5)[1] != 0;
     for (size_t i = 0; i < 3; ++i) bring_to_output(args, args.in(kState[i]), args.out(i), elements);
     if (skip) return;
     for_ranges(args, elements, kUpdateGrain, [&](int64_t begin, int64_t end, int) {
       kernels::adamw(step, args.out(0) + begin, args.in(1) + begin, args.out(1) + begin, args.out(2) + begin,
                      end - begin);
+    });
+  });
+}
+
+// Inputs param, grad, m_codes, v_codes, m_scales, v_scales, control, clip; outputs param, codes and scales, usually in
+// place.
+KernelResult bind_adamw_8bit(const NodeView& node) {
+  static_assert(kUpdateGrain % kDynamicBlock == 0);
+  const auto& a = node.node.attributes.as<AdamwAttributes>();
+  const int64_t elements = node.output(0).shape.elements();
+  return make_kernel([a, elements](const RunArguments& args) {
+    const kernels::AdamW step = adamw_step(a, args.in(6), args.in(7));
+    bring_to_output(args, args.in(0), args.out(0), elements);
+    for (size_t i = 1; i < 3; ++i) {
+      bring_to_output(args, args.in<uint8_t>(i + 1), args.out<uint8_t>(i), elements);
+      bring_to_output(args, args.in(i + 3), args.out(i + 2), dynamic_blocks(elements));
+    }
+    if (args.in(7)[1] != 0) return;
+    for_ranges(args, elements, kUpdateGrain, [&](int64_t begin, int64_t end, int) {
+      const auto moment = [&](size_t codes, size_t scales) {
+        return kernels::QuantizedMoment{args.out<uint8_t>(codes) + begin, args.out(scales) + begin / kDynamicBlock};
+      };
+      kernels::adamw_8bit(step, args.out(0) + begin, args.in(1) + begin, moment(1, 3), moment(2, 4), end - begin);
     });
   });
 }
@@ -84,7 +111,7 @@ KernelResult bind_lion(const NodeView& node) {
 
 std::span<const Binding> optimizer_bindings() {
   static constexpr Binding kBindings[] = {
-      {"adamw", bind_adamw}, {"clip_factor", bind_clip_factor}, {"lion", bind_lion}};
+      {"adamw", bind_adamw}, {"adamw_8bit", bind_adamw_8bit}, {"clip_factor", bind_clip_factor}, {"lion", bind_lion}};
   return kBindings;
 }
 

@@ -41,6 +41,9 @@ std::vector<std::byte> bytes_of(RefTensor& tensor, DType dtype) {
     } else if (dtype == DType::i8) {
       const auto value = static_cast<int8_t>(tensor.data[i]);
       std::memcpy(at, &value, 1);
+    } else if (dtype == DType::u8) {
+      const auto value = static_cast<uint8_t>(tensor.data[i]);
+      std::memcpy(at, &value, 1);
     } else if (dtype == DType::bf16 || dtype == DType::f16) {
       const auto value = dtype == DType::bf16 ? bf16_from_float(static_cast<float>(tensor.data[i]))
                                               : f16_from_float(static_cast<float>(tensor.data[i]));
@@ -56,6 +59,7 @@ std::vector<std::byte> bytes_of(RefTensor& tensor, DType dtype) {
 double element(const ConstTensorView& view, size_t i) {
   if (view.dtype == DType::f32) return view.as<float>()[i];
   if (view.dtype == DType::i32) return view.as<int32_t>()[i];
+  if (view.dtype == DType::u8) return view.as<uint8_t>()[i];
   if (view.dtype == DType::bf16) return float_from_bf16(view.as<uint16_t>()[i]);
   return float_from_f16(view.as<uint16_t>()[i]);
 }

@@ -102,7 +102,8 @@ void for_ranges(const RunArguments& args, int64_t items, int64_t grain, const F&
 
 // An op that the plan lets run in place works on its output; where the plan did not put both in one place, the input's
 // content is brought there first.
-inline void bring_to_output(const RunArguments& args, const float* input, float* output, int64_t elements) {
+template <class T>
+void bring_to_output(const RunArguments& args, const T* input, T* output, int64_t elements) {
   if (input == output) return;
   for_ranges(args, elements, 65536,
              [&](int64_t begin, int64_t end, int) { std::copy(input + begin, input + end, output + begin); });

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kModelInits[] = {"pretrained", "random"};
 constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kModes[] = {"graph", "eager"};
-constexpr std::string_view kOptimizers[] = {"adamw", "lion"};
+constexpr std::string_view kOptimizers[] = {"adamw", "lion", "adamw_8bit"};
 constexpr std::string_view kSchedules[] = {"cosine",       "linear",      "constant", "wsd",
                                            "inverse_sqrt", "exponential", "table"};
 constexpr std::string_view kScalings[] = {"none", "linear", "sqrt"};

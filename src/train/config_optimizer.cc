@@ -11,6 +11,7 @@ namespace {
 std::vector<std::string_view> keys_of(OptimizerType type) {
   switch (type) {
     case OptimizerType::adamw:
+    case OptimizerType::adamw_8bit:
       return {"betas", "eps"};
     case OptimizerType::lion:
       return {"betas"};

@@ -137,7 +137,11 @@ TEST_P(Optimizers, ANonFiniteGradientChangesNothing) {
 }
 
 std::vector<Case> cases() {
-  return {{"adamw", default_optimizer(OptimizerType::adamw)}, {"lion", default_optimizer(OptimizerType::lion)}};
+  return {
+      {"adamw", default_optimizer(OptimizerType::adamw)},
+      {"lion", default_optimizer(OptimizerType::lion)},
+      // A moment halfway between two of the 256 values is rounded to one of them in fp32 and to the other in float64.
+      {"adamw_8bit", default_optimizer(OptimizerType::adamw_8bit), 3e-6, 4}};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(cases()), [](const auto& one) { return one.param.name; });

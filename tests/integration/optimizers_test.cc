@@ -77,7 +77,8 @@ TEST_P(OptimizerRuns, ThePlanKnowsItsMemory) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto plan = nlohmann::json::parse(outcome.out);
   const auto weights = plan["memory"]["weights"].get<double>(), optimizer = plan["memory"]["optimizer"].get<double>();
-  const std::map<std::string, std::pair<double, double>> expected{{"adamw", {2, 2}}, {"lion", {1, 1}}};
+  const std::map<std::string, std::pair<double, double>> expected{
+      {"adamw", {2, 2}}, {"lion", {1, 1}}, {"adamw_8bit", {0.5, 0.6}}};
   EXPECT_GE(optimizer, expected.at(GetParam().type).first * weights);
   EXPECT_LE(optimizer, expected.at(GetParam().type).second * weights);
 }
@@ -90,7 +91,8 @@ TEST_P(OptimizerRuns, AnotherOptimizersCheckpointIsRefusedAndTheRunNamed) {
   EXPECT_NE(outcome.err.find("optimizer.type"), std::string::npos) << outcome.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OptimizerRuns, ::testing::Values(Case{"adamw", 3e-3}, Case{"lion", 1e-3}),
+INSTANTIATE_TEST_SUITE_P(All, OptimizerRuns,
+                         ::testing::Values(Case{"adamw", 3e-3}, Case{"lion", 1e-3}, Case{"adamw_8bit", 3e-3}),
                          [](const auto& one) { return one.param.type; });
 
 }  // namespace
