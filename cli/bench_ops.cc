@@ -131,6 +131,16 @@ output "dtable" = %2)"},
 store %0 = %6
 store %2 = %7
 store %3 = %8)"},
+    {"adafactor", R"(%0 = parameter "p" : f32[$N,$C]
+%1 = state "g" : f32[$N,$C]
+%2 = state "v_rows" : f32[$N]
+%3 = state "v_columns" : f32[$C]
+%4 = state "control" : f32[3]
+%5 = state "clip" : f32[3]
+%6, %7, %8 = adafactor(%0, %1, %2, %3, %4, %5) {weight_decay=0.1} : f32[$N,$C], f32[$N], f32[$C]
+store %0 = %6
+store %2 = %7
+store %3 = %8)"},
     {"adamw_8bit", R"(%0 = parameter "p" : f32[$N,$C]
 %1 = state "g" : f32[$N,$C]
 %2 = state "m_codes" : u8[$N,$C]
@@ -174,7 +184,7 @@ void fill_op(const std::string& name, const TensorView& tensor, int64_t vocabula
   const auto set = [&](std::initializer_list<float> values) { std::ranges::copy(values, tensor.as<float>()); };
   if (name == "control") set({1e-4f, 0.1f, 0.05f});
   if (name == "clip") set({1.0f, 0.0f, 1.0f});
-  if (name == "v")  // squares
+  if (name == "v" || name == "v_rows" || name == "v_columns")  // squares
     for (float& value : tensor.span<float>()) value *= value;
 }
 

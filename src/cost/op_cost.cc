@@ -147,6 +147,12 @@ struct Rule {
 
 // Ops that are not elementwise and do not only rename bytes, in alphabetical order.
 constexpr auto kRules = std::to_array<Rule>({
+    // The gradient is read three times.
+    {"adafactor",
+     [](const View& n) {
+       return OpCost{12 * n.out_elements(), 5 * n.bytes_out(0), false};
+     }},
+    {"adafactor_vector", [](const View& n) { return vector_cost(n, 14 * n.out_elements()); }},
     {"adamw", [](const View& n) { return vector_cost(n, 20 * n.out_elements()); }},
     {"adamw_8bit", [](const View& n) { return vector_cost(n, 70 * n.out_elements()); }},
     {"attention", [](const View& n) { return plain_attention(n, 2); }},
@@ -182,17 +188,13 @@ constexpr auto kRules = std::to_array<Rule>({
     {"lion", [](const View& n) { return vector_cost(n, 9 * n.out_elements()); }},
     {"mask_scores", [](const View& n) { return vector_cost(n, n.out_elements()); }},
     {"matmul",
-     [](const View& n) {
-       return matrix_cost(n, product_flops(n.in(0), n.in(1), n.node.attributes.as<MatmulAttributes>()));
-     }},
+     [](const View&
+            n) { return matrix_cost(n, product_flops(n.in(0), n.in(1), n.node.attributes.as<MatmulAttributes>())); }},
     {"matmul_add",
-     [](const View& n) {
-       return matrix_cost(n, product_flops(n.in(1), n.in(2), n.node.attributes.as<MatmulAttributes>()));
-     }},
+     [](const View&
+            n) { return matrix_cost(n, product_flops(n.in(1), n.in(2), n.node.attributes.as<MatmulAttributes>())); }},
     {"quantized_embedding",
-     [](const View& n) {
-       return OpCost{n.out_elements(), n.bytes_in(2) + 2 * n.bytes_out(0), false};
-     }},
+     [](const View& n) { return OpCost{n.out_elements(), n.bytes_in(2) + 2 * n.bytes_out(0), false}; }},
     {"quantized_linear",
      [](const View& n) { return matrix_cost(n, 2 * n.out_elements() * static_cast<double>(n.in(1)[1])); }},
     {"repeat_interleave", [](const View& n) { return vector_cost(n, 0); }},

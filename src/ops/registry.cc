@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/adafactor.h"
 #include "ops/adamw.h"
 #include "ops/adamw_8bit.h"
 #include "ops/add.h"
@@ -78,6 +79,8 @@ namespace ingot {
 // In alphabetical order.
 std::span<const OpDef* const> all_ops() {
   static constexpr auto kAll = std::to_array<const OpDef*>({
+      &kAdafactor,
+      &kAdafactorVector,
       &kAdamw,
       &kAdamw8bit,
       &kAdd,

@@ -20,6 +20,12 @@ std::vector<OptimizerState> adam_8bit_state(const std::string& name, const Type&
           {name, "adam_v_scales", scales}};
 }
 
+std::vector<OptimizerState> adafactor_state(const std::string& name, const Type& type) {
+  if (type.shape.rank() != 2) return {{name, "adafactor_v", type}};
+  return {{name, "adafactor_rows", {DType::f32, {type.shape[0]}}},
+          {name, "adafactor_columns", {DType::f32, {type.shape[1]}}}};
+}
+
 }  // namespace
 
 bool is_quantized(const TrainedParameter& parameter, const OptimizerConfig& config) {
@@ -33,6 +39,8 @@ std::vector<OptimizerState> optimizer_state(const TrainedParameter& parameter, c
       return adam_state(name, type);
     case OptimizerType::adamw_8bit:
       return is_quantized(parameter, config) ? adam_8bit_state(name, type) : adam_state(name, type);
+    case OptimizerType::adafactor:
+      return adafactor_state(name, type);
     case OptimizerType::lion:
       return {{name, "lion_m", type}};
   }

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "ops/adafactor.h"
 #include "ops/adamw.h"
 #include "ops/adamw_8bit.h"
 #include "ops/lion.h"
@@ -22,6 +23,14 @@ void add_adamw(Builder& builder, const UpdateInputs& in, const AdamwAttributes& 
   store(builder, in, adamw(builder, {in.param, in.grad, in.state[0], in.state[1], in.control, in.clip}, attributes));
 }
 
+void add_adafactor(Builder& builder, const UpdateInputs& in, const AdafactorAttributes& attributes) {
+  if (in.state.size() == 1)
+    return store(builder, in,
+                 adafactor_vector(builder, {in.param, in.grad, in.state[0], in.control, in.clip}, attributes));
+  store(builder, in,
+        adafactor(builder, {in.param, in.grad, in.state[0], in.state[1], in.control, in.clip}, attributes));
+}
+
 }  // namespace
 
 void add_parameter_update(Builder& builder, const UpdateInputs& in, const ParameterSettings& settings,
@@ -36,6 +45,8 @@ void add_parameter_update(Builder& builder, const UpdateInputs& in, const Parame
           adamw_8bit(builder,
                      {in.param, in.grad, in.state[0], in.state[1], in.state[2], in.state[3], in.control, in.clip},
                      adamw_attributes(settings, config)));
+    case OptimizerType::adafactor:
+      return add_adafactor(builder, in, {settings.weight_decay, settings.learning_rate_scale, config.relative_step});
     case OptimizerType::lion:
       return store(builder, in,
                    lion(builder, {in.param, in.grad, in.state[0], in.control, in.clip},

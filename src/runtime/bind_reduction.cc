@@ -9,11 +9,6 @@
 namespace ingot {
 namespace {
 
-// Partial sums of this many rows, then of the partials: the order of additions follows from the shape alone.
-int64_t rows_a_partial(int64_t rows, int64_t columns) {
-  return std::max<int64_t>(rows_a_tile(columns), (rows + 63) / 64);
-}
-
 KernelResult sum_leading(int64_t rows, int64_t columns) {
   const int64_t grain = rows_a_partial(rows, columns), parts = (rows + grain - 1) / grain;
   return make_kernel(

@@ -18,6 +18,7 @@ struct Binding {
 KernelResult bind_node(const NodeView& node);
 
 // Each family's bindings, one file each; bindings.cc joins them.
+std::span<const Binding> adafactor_bindings();
 std::span<const Binding> attention_bindings();
 std::span<const Binding> elementwise_bindings();
 std::span<const Binding> embedding_bindings();

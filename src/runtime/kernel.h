@@ -114,4 +114,10 @@ constexpr int64_t rows_a_tile(int64_t row_elements, int64_t elements = 16384) {
   return std::max<int64_t>(1, elements / std::max<int64_t>(row_elements, 1));
 }
 
+// Sums over rows: partial sums of this many rows, then of the partials, of which there are at most 64. The order of
+// additions follows from the shape alone.
+constexpr int64_t rows_a_partial(int64_t rows, int64_t columns) {
+  return std::max<int64_t>(rows_a_tile(columns), (rows + 63) / 64);
+}
+
 }  // namespace ingot

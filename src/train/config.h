@@ -100,9 +100,10 @@ struct CompileSection {
 struct OptimizerSection {
   OptimizerType type = OptimizerType::adamw;
   double learning_rate = 3.0e-4;
-  // null: the type's own, which parse_config fills in. Keys that the type does not read must be null.
+  // null: the type's own, which parse_config fills in. Keys that the type does not read must be null or false.
   std::optional<std::array<double, 2>> betas;
   std::optional<double> eps;
+  bool relative_step = false;  // adafactor: steps relative to the parameter's root mean square
   double weight_decay = 0.1;
   std::vector<ParameterGroupRule> groups;
   OptimizerConfig resolved() const;  // with the type's own values where they are null

@@ -13,6 +13,8 @@ std::vector<std::string_view> keys_of(OptimizerType type) {
     case OptimizerType::adamw:
     case OptimizerType::adamw_8bit:
       return {"betas", "eps"};
+    case OptimizerType::adafactor:
+      return {"relative_step"};
     case OptimizerType::lion:
       return {"betas"};
   }
@@ -28,7 +30,8 @@ bool reads(OptimizerType type, std::string_view key) {
 
 Status check_optimizer(const OptimizerSection& optimizer) {
   const std::pair<std::string_view, bool> given[] = {{"betas", optimizer.betas.has_value()},
-                                                     {"eps", optimizer.eps.has_value()}};
+                                                     {"eps", optimizer.eps.has_value()},
+                                                     {"relative_step", optimizer.relative_step}};
   for (const auto& [key, is_given] : given)
     if (is_given && !reads(optimizer.type, key))
       return usage_error(
@@ -48,6 +51,7 @@ OptimizerConfig OptimizerSection::resolved() const {
   OptimizerConfig config = default_optimizer(type);
   config.betas = betas.value_or(config.betas);
   config.eps = eps.value_or(config.eps);
+  config.relative_step = relative_step;
   return config;
 }
 

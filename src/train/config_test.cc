@@ -351,7 +351,8 @@ TEST(Config, WhatThisVersionLacksIsRefusedByName) {
   fails("parallel.sequence_parallel=true", {"sequence_parallel"});
   fails("monitor.audit.every_steps=5", {"monitor.audit"});
   fails("monitor.gradient_consistency.every_steps=5", {"gradient_consistency"});
-  expect_contains(refused(kSmall, {"optimizer.type=sgd"}), {"optimizer.type", "expected adamw, lion or adamw_8bit"});
+  expect_contains(refused(kSmall, {"optimizer.type=sgd"}),
+                  {"optimizer.type", "expected adamw, lion, adafactor or adamw_8bit"});
 }
 
 TEST(Config, UnusualChoicesAreNoted) {

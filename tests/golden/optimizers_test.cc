@@ -137,9 +137,13 @@ TEST_P(Optimizers, ANonFiniteGradientChangesNothing) {
 }
 
 std::vector<Case> cases() {
+  OptimizerConfig relative = default_optimizer(OptimizerType::adafactor);
+  relative.relative_step = true;
   return {
       {"adamw", default_optimizer(OptimizerType::adamw)},
       {"lion", default_optimizer(OptimizerType::lion)},
+      {"adafactor", default_optimizer(OptimizerType::adafactor)},
+      {"adafactor_relative", relative},
       // A moment halfway between two of the 256 values is rounded to one of them in fp32 and to the other in float64.
       {"adamw_8bit", default_optimizer(OptimizerType::adamw_8bit), 3e-6, 4}};
 }
