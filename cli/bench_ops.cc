@@ -163,6 +163,18 @@ store %5 = %12)"},
 %5, %6 = lion(%0, %1, %2, %3, %4) {weight_decay=0.1} : f32[$N,$C], f32[$N,$C]
 store %0 = %5
 store %2 = %6)"},
+    {"muon_momentum", R"(%0 = state "g" : f32[$N,$C]
+%1 = state "m" : f32[$N,$C]
+%2 = state "clip" : f32[3]
+%3, %4 = muon_momentum(%0, %1, %2) : f32[$N,$C], f32[$N,$C]
+output "direction" = %4
+store %1 = %3)"},
+    {"muon", R"(%0 = parameter "p" : f32[$N,$C]
+%1 = state "direction" : f32[$N,$C]
+%2 = state "control" : f32[3]
+%3 = state "clip" : f32[3]
+%4 = muon(%0, %1, %2, %3) {scale=11.0, weight_decay=0.1} : f32[$N,$C]
+store %0 = %4)"},
 });
 
 std::string with_sizes(std::string_view text, const OpSizes& sizes) {

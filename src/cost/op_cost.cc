@@ -193,6 +193,8 @@ constexpr auto kRules = std::to_array<Rule>({
     {"matmul_add",
      [](const View&
             n) { return matrix_cost(n, product_flops(n.in(1), n.in(2), n.node.attributes.as<MatmulAttributes>())); }},
+    {"muon", [](const View& n) { return vector_cost(n, 3 * n.out_elements()); }},
+    {"muon_momentum", [](const View& n) { return vector_cost(n, 6 * n.out_elements()); }},
     {"quantized_embedding",
      [](const View& n) { return OpCost{n.out_elements(), n.bytes_in(2) + 2 * n.bytes_out(0), false}; }},
     {"quantized_linear",

@@ -45,6 +45,7 @@
 #include "ops/matmul.h"
 #include "ops/matmul_add.h"
 #include "ops/mul.h"
+#include "ops/muon.h"
 #include "ops/neg.h"
 #include "ops/quantized_embedding.h"
 #include "ops/quantized_linear.h"
@@ -122,6 +123,8 @@ std::span<const OpDef* const> all_ops() {
       &kMatmul,
       &kMatmulAdd,
       &kMul,
+      &kMuon,
+      &kMuonMomentum,
       &kNeg,
       &kQuantizedEmbedding,
       &kQuantizedLinear,

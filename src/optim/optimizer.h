@@ -6,13 +6,14 @@
 
 namespace ingot {
 
-enum class OptimizerType { adamw, lion, adafactor, adamw_8bit };
+enum class OptimizerType { adamw, lion, adafactor, muon, adamw_8bit };
 
 // Settings beside rate, decay, groups and clipping, which all have; docs/optimizers.md says which type reads which.
 struct OptimizerConfig {
   OptimizerType type = OptimizerType::adamw;
   std::array<double, 2> betas = {0.9, 0.95};
   double eps = 1e-8;
+  double momentum = 0.95;      // muon
   bool relative_step = false;  // adafactor: steps relative to the parameter's root mean square
 };
 

@@ -33,7 +33,7 @@ bool is_quantized(const TrainedParameter& parameter, const OptimizerConfig& conf
 }
 
 std::vector<OptimizerState> optimizer_state(const TrainedParameter& parameter, const OptimizerConfig& config) {
-  const auto& [name, type] = parameter;
+  const auto& [name, type, is_hidden_matrix] = parameter;
   switch (config.type) {
     case OptimizerType::adamw:
       return adam_state(name, type);
@@ -41,6 +41,9 @@ std::vector<OptimizerState> optimizer_state(const TrainedParameter& parameter, c
       return is_quantized(parameter, config) ? adam_8bit_state(name, type) : adam_state(name, type);
     case OptimizerType::adafactor:
       return adafactor_state(name, type);
+    case OptimizerType::muon:
+      if (is_hidden_matrix) return {{name, "muon_m", type}};
+      return adam_state(name, type);
     case OptimizerType::lion:
       return {{name, "lion_m", type}};
   }

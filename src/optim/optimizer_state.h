@@ -13,6 +13,8 @@ namespace ingot {
 struct TrainedParameter {
   std::string name;
   Type type;
+  // A matrix inside the model, neither an embedding nor the head: what muon orthogonalizes. Others get its AdamW.
+  bool is_hidden_matrix = false;
 };
 
 // One tensor that the optimizer keeps for a parameter. All are zero before the first update.

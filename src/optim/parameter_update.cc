@@ -1,11 +1,14 @@
 #include "optim/parameter_update.h"
 
+#include <array>
 #include <span>
 
 #include "ops/adafactor.h"
 #include "ops/adamw.h"
 #include "ops/adamw_8bit.h"
 #include "ops/lion.h"
+#include "ops/muon.h"
+#include "optim/muon.h"
 
 namespace ingot {
 namespace {
@@ -31,6 +34,14 @@ void add_adafactor(Builder& builder, const UpdateInputs& in, const AdafactorAttr
         adafactor(builder, {in.param, in.grad, in.state[0], in.state[1], in.control, in.clip}, attributes));
 }
 
+void add_muon(Builder& builder, const UpdateInputs& in, const ParameterSettings& settings, double momentum) {
+  const auto [m, direction] = muon_momentum(builder, in.grad, in.state[0], in.clip, {momentum});
+  const MuonAttributes attributes{muon_scale(builder.shape(in.param)), settings.weight_decay,
+                                  settings.learning_rate_scale};
+  const ValueId updated = muon(builder, in.param, orthogonalize(builder, direction), in.control, in.clip, attributes);
+  store(builder, in, std::array{updated, m});
+}
+
 }  // namespace
 
 void add_parameter_update(Builder& builder, const UpdateInputs& in, const ParameterSettings& settings,
@@ -47,6 +58,9 @@ void add_parameter_update(Builder& builder, const UpdateInputs& in, const Parame
                      adamw_attributes(settings, config)));
     case OptimizerType::adafactor:
       return add_adafactor(builder, in, {settings.weight_decay, settings.learning_rate_scale, config.relative_step});
+    case OptimizerType::muon:
+      if (parameter.is_hidden_matrix) return add_muon(builder, in, settings, config.momentum);
+      return add_adamw(builder, in, adamw_attributes(settings, config));
     case OptimizerType::lion:
       return store(builder, in,
                    lion(builder, {in.param, in.grad, in.state[0], in.control, in.clip},

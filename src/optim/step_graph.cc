@@ -102,8 +102,11 @@ Result<std::vector<TrainedParameter>> trained_parameters(const Model& model, con
     if (std::ranges::none_of(model.parameters(), [&](const ParameterSpec& p) { return glob_match(pattern, p.name); }))
       return usage_error("training.freeze: the pattern \"{}\" matches none of the model's parameters (such as {})",
                          pattern, model.parameters().front().name);
-  for (const ParameterSpec& parameter : model.parameters())
-    if (!is_frozen(parameter.name, freeze)) trained.push_back({parameter.name, {DType::f32, parameter.shape}});
+  for (const ParameterSpec& parameter : model.parameters()) {
+    if (is_frozen(parameter.name, freeze)) continue;
+    const bool is_inside = parameter.component != "embedding" && parameter.component != "head";
+    trained.push_back({parameter.name, {DType::f32, parameter.shape}, is_inside && parameter.shape.rank() == 2});
+  }
   if (trained.empty()) return usage_error("training.freeze matches every parameter: nothing is left to train");
   return trained;
 }

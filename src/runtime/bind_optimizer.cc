@@ -6,10 +6,12 @@
 #include "kernels/optimizer/adamw.h"
 #include "kernels/optimizer/adamw_8bit.h"
 #include "kernels/optimizer/lion.h"
+#include "kernels/optimizer/muon.h"
 #include "ops/adamw.h"
 #include "ops/adamw_8bit.h"
 #include "ops/clip_factor.h"
 #include "ops/lion.h"
+#include "ops/muon.h"
 #include "runtime/bindings.h"
 
 namespace ingot {
@@ -107,11 +109,47 @@ KernelResult bind_lion(const NodeView& node) {
   });
 }
 
+// Inputs grad, m, clip; outputs m, usually in place, and the direction.
+KernelResult bind_muon_momentum(const NodeView& node) {
+  const double momentum = node.node.attributes.as<MuonMomentumAttributes>().momentum;
+  const int64_t elements = node.output(0).shape.elements();
+  return make_kernel([momentum, elements](const RunArguments& args) {
+    bring_to_output(args, args.in(1), args.out(0), elements);
+    const float* clip = args.in(2);
+    for_ranges(args, elements, kUpdateGrain, [&](int64_t begin, int64_t end, int) {
+      if (clip[1] != 0)
+        std::fill(args.out(1) + begin, args.out(1) + end, 0.0f);
+      else
+        kernels::muon_momentum(momentum, clip[0], args.in(0) + begin, args.out(0) + begin, args.out(1) + begin,
+                               end - begin);
+    });
+  });
+}
+
+// Inputs param, direction, control, clip; output param, usually in place.
+KernelResult bind_muon(const NodeView& node) {
+  const auto& a = node.node.attributes.as<MuonAttributes>();
+  const int64_t elements = node.output(0).shape.elements();
+  return make_kernel([a, elements](const RunArguments& args) {
+    bring_to_output(args, args.in(0), args.out(0), elements);
+    if (args.in(3)[1] != 0) return;
+    const double rate = args.in(2)[0] * a.learning_rate_scale;
+    for_ranges(args, elements, kUpdateGrain, [&](int64_t begin, int64_t end, int) {
+      kernels::muon_apply(1 - rate * a.weight_decay, rate * a.scale, args.out(0) + begin, args.in(1) + begin,
+                          end - begin);
+    });
+  });
+}
+
 }  // namespace
 
 std::span<const Binding> optimizer_bindings() {
-  static constexpr Binding kBindings[] = {
-      {"adamw", bind_adamw}, {"adamw_8bit", bind_adamw_8bit}, {"clip_factor", bind_clip_factor}, {"lion", bind_lion}};
+  static constexpr Binding kBindings[] = {{"adamw", bind_adamw},
+                                          {"adamw_8bit", bind_adamw_8bit},
+                                          {"clip_factor", bind_clip_factor},
+                                          {"lion", bind_lion},
+                                          {"muon", bind_muon},
+                                          {"muon_momentum", bind_muon_momentum}};
   return kBindings;
 }
 

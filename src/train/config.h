@@ -103,6 +103,7 @@ struct OptimizerSection {
   // null: the type's own, which parse_config fills in. Keys that the type does not read must be null or false.
   std::optional<std::array<double, 2>> betas;
   std::optional<double> eps;
+  std::optional<double> momentum;
   bool relative_step = false;  // adafactor: steps relative to the parameter's root mean square
   double weight_decay = 0.1;
   std::vector<ParameterGroupRule> groups;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::string_view kModelInits[] = {"pretrained", "random"};
 constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kModes[] = {"graph", "eager"};
-constexpr std::string_view kOptimizers[] = {"adamw", "lion", "adafactor", "adamw_8bit"};
+constexpr std::string_view kOptimizers[] = {"adamw", "lion", "adafactor", "muon", "adamw_8bit"};
 constexpr std::string_view kSchedules[] = {"cosine",       "linear",      "constant", "wsd",
                                            "inverse_sqrt", "exponential", "table"};
 constexpr std::string_view kScalings[] = {"none", "linear", "sqrt"};
@@ -167,6 +167,7 @@ void fields(Walk& walk, OptimizerSection& s) {
   walk.field("learning_rate", s.learning_rate, real(above(0, 100)));
   walk.field("betas", s.betas, optional_of(pair_of(real(below(0, 1)))));
   walk.field("eps", s.eps, optional_of(real(above(0, 1))));
+  walk.field("momentum", s.momentum, optional_of(real(below(0, 1))));
   walk.field("relative_step", s.relative_step, boolean());
   walk.field("weight_decay", s.weight_decay, real(from(0, 100)));
   walk.list("groups", s.groups);

@@ -352,7 +352,7 @@ TEST(Config, WhatThisVersionLacksIsRefusedByName) {
   fails("monitor.audit.every_steps=5", {"monitor.audit"});
   fails("monitor.gradient_consistency.every_steps=5", {"gradient_consistency"});
   expect_contains(refused(kSmall, {"optimizer.type=sgd"}),
-                  {"optimizer.type", "expected adamw, lion, adafactor or adamw_8bit"});
+                  {"optimizer.type", "expected adamw, lion, adafactor, muon or adamw_8bit"});
 }
 
 TEST(Config, UnusualChoicesAreNoted) {

@@ -77,8 +77,11 @@ TEST_P(OptimizerRuns, ThePlanKnowsItsMemory) {
   ASSERT_EQ(outcome.status, 0) << outcome.err;
   const auto plan = nlohmann::json::parse(outcome.out);
   const auto weights = plan["memory"]["weights"].get<double>(), optimizer = plan["memory"]["optimizer"].get<double>();
-  const std::map<std::string, std::pair<double, double>> expected{
-      {"adamw", {2, 2}}, {"lion", {1, 1}}, {"adafactor", {0.001, 0.1}}, {"adamw_8bit", {0.5, 0.6}}};
+  const std::map<std::string, std::pair<double, double>> expected{{"adamw", {2, 2}},
+                                                                  {"lion", {1, 1}},
+                                                                  {"adafactor", {0.001, 0.1}},
+                                                                  {"muon", {1.05, 1.95}},
+                                                                  {"adamw_8bit", {0.5, 0.6}}};
   EXPECT_GE(optimizer, expected.at(GetParam().type).first * weights);
   EXPECT_LE(optimizer, expected.at(GetParam().type).second * weights);
 }
@@ -93,7 +96,7 @@ TEST_P(OptimizerRuns, AnotherOptimizersCheckpointIsRefusedAndTheRunNamed) {
 
 INSTANTIATE_TEST_SUITE_P(All, OptimizerRuns,
                          ::testing::Values(Case{"adamw", 3e-3}, Case{"lion", 1e-3}, Case{"adafactor", 1e-2},
-                                           Case{"adamw_8bit", 3e-3}),
+                                           Case{"muon", 3e-3}, Case{"adamw_8bit", 3e-3}),
                          [](const auto& one) { return one.param.type; });
 
 }  // namespace
