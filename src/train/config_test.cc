@@ -355,6 +355,32 @@ TEST(Config, WhatThisVersionLacksIsRefusedByName) {
                   {"optimizer.type", "expected adamw, lion, adafactor, muon or adamw_8bit"});
 }
 
+TEST(Config, EachOptimizerTakesItsOwnValuesAndRefusesOthersKeys) {
+  const OptimizerSection lion = good(kSmall, {"optimizer.type=lion"}).optimizer;
+  EXPECT_EQ(lion.betas, (std::array{0.9, 0.99}));
+  EXPECT_FALSE(lion.eps.has_value());
+  EXPECT_EQ(good(kSmall, {"optimizer.type=lion", "optimizer.betas=[0.95, 0.98]"}).optimizer.betas,
+            (std::array{0.95, 0.98}));
+  const OptimizerSection muon = good(kSmall, {"optimizer.type=muon"}).optimizer;
+  EXPECT_EQ(muon.momentum, 0.95);
+  EXPECT_EQ(muon.betas, (std::array{0.9, 0.95}));
+  EXPECT_EQ(muon.eps, 1e-8);
+  EXPECT_TRUE(good(kSmall, {"optimizer.type=adafactor", "optimizer.relative_step=true"}).optimizer.relative_step);
+  EXPECT_EQ(good(kSmall, {"optimizer.type=adamw_8bit"}).optimizer.betas, (std::array{0.9, 0.95}));
+  for (const auto& [type, key] : {std::pair{"lion", "eps=1e-6"}, std::pair{"adafactor", "betas=[0.9, 0.99]"},
+                                  std::pair{"adafactor", "eps=1e-6"}, std::pair{"adamw", "momentum=0.9"},
+                                  std::pair{"adamw_8bit", "momentum=0.9"}, std::pair{"muon", "relative_step=true"}}) {
+    const std::string name = std::string(key).substr(0, std::string(key).find('='));
+    expect_contains(refused(kSmall, {fmt::format("optimizer.type={}", type), fmt::format("optimizer.{}", key)}),
+                    {("optimizer." + name).c_str(), type, "does not read it"});
+  }
+  // The configuration as it is written reads back, the keys of others being null in it.
+  for (const char* type : {"adamw", "lion", "adafactor", "muon", "adamw_8bit"}) {
+    const RunConfig config = good(kSmall, {fmt::format("optimizer.type={}", type)});
+    EXPECT_TRUE(good(to_yaml(config)) == config) << type;
+  }
+}
+
 TEST(Config, UnusualChoicesAreNoted) {
   EXPECT_TRUE(unusual_choices(good(kSmall)).empty());
   for (const char* text : {"schedule.warmup_steps=101", "optimizer.learning_rate=0.5", "training.max_grad_norm=0",

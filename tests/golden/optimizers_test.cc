@@ -20,8 +20,7 @@ constexpr double kRate = 0.01, kDecay = 0.1, kMaxNorm = 1.0;
 struct Case {
   std::string name;  // of the tensors in the file
   OptimizerConfig config;
-  double tolerance = 3e-6;        // twenty roundings to fp32 of entries up to 4
-  int64_t rounded_otherwise = 0;  // elements that may miss it, by less than a tenth of the rate
+  double tolerance = 3e-6;  // twenty roundings to fp32 of entries up to 4
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
@@ -109,19 +108,14 @@ TEST_P(Optimizers, TenStepsGiveWhatPyTorchGivesOnAnyNumberOfThreads) {
       continue;
     }
     first = run.bytes();
-    int64_t beyond = 0;
     for (const TrainedParameter& one : run.parameters()) {
       const std::span<const float> found = run.values(one.name);
       const std::vector<float> expected = floats(file_, GetParam().name + "." + one.name);
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < found.size(); ++i) {
-        const double difference = std::abs(found[i] - expected[i]);
-        ASSERT_LT(difference, GetParam().rounded_otherwise > 0 ? kRate / 10 : GetParam().tolerance)
-            << one.name << " element " << i << " is " << found[i] << ", expected " << expected[i];
-        beyond += difference >= GetParam().tolerance ? 1 : 0;
+        ASSERT_NEAR(found[i], expected[i], GetParam().tolerance) << one.name << " element " << i;
       }
     }
-    EXPECT_LE(beyond, GetParam().rounded_otherwise);
   }
 }
 
@@ -139,15 +133,13 @@ TEST_P(Optimizers, ANonFiniteGradientChangesNothing) {
 std::vector<Case> cases() {
   OptimizerConfig relative = default_optimizer(OptimizerType::adafactor);
   relative.relative_step = true;
-  return {
-      {"adamw", default_optimizer(OptimizerType::adamw)},
-      {"lion", default_optimizer(OptimizerType::lion)},
-      {"adafactor", default_optimizer(OptimizerType::adafactor)},
-      {"adafactor_relative", relative},
-      // Five steps grow the smallest singular values, and the rounding errors beside them, up to 3.4^5 times.
-      {"muon", default_optimizer(OptimizerType::muon), 1e-5},
-      // A moment halfway between two of the 256 values is rounded to one of them in fp32 and to the other in float64.
-      {"adamw_8bit", default_optimizer(OptimizerType::adamw_8bit), 3e-6, 4}};
+  return {{"adamw", default_optimizer(OptimizerType::adamw)},
+          {"lion", default_optimizer(OptimizerType::lion)},
+          {"adafactor", default_optimizer(OptimizerType::adafactor)},
+          {"adafactor_relative", relative},
+          // Five steps grow the smallest singular values, and the rounding errors beside them, up to 3.4^5 times.
+          {"muon", default_optimizer(OptimizerType::muon), 1e-5},
+          {"adamw_8bit", default_optimizer(OptimizerType::adamw_8bit)}};
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(cases()), [](const auto& one) { return one.param.name; });

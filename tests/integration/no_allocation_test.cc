@@ -9,6 +9,7 @@
 
 #include "base/system.h"
 #include "runtime/profile.h"
+#include "train/config.h"
 #include "training_testing.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -81,14 +82,15 @@ int64_t allocations_of(const std::function<void()>& body) {
   return allocations;
 }
 
-class NoAllocation : public ::testing::TestWithParam<std::tuple<std::string, int>> {};
+class NoAllocation : public ::testing::TestWithParam<std::tuple<std::string, int, OptimizerType>> {};
 
 TEST_P(NoAllocation, FromTheThirdStepOn) {
-  const auto& [family, threads] = GetParam();
+  const auto& [family, threads, optimizer] = GetParam();
   constexpr int64_t rows = 2, tokens = 67, vocabulary = 1009;
   ProgramSettings settings;
   settings.rows = rows;
   settings.tokens = tokens;
+  settings.optimizer = default_optimizer(optimizer);
   Training training(small_model(family, 0.1, vocabulary), settings, threads);
   const Batch batch = random_batch(rows, tokens, vocabulary, 1, 10);
   const float scale = 1.0f / static_cast<float>(2 * batch.counted);
@@ -126,11 +128,19 @@ TEST_P(NoAllocation, FromTheThirdStepOn) {
   EXPECT_TRUE(ok);
 }
 
+std::string name_of_case(const testing::TestParamInfo<NoAllocation::ParamType>& one) {
+  return fmt::format("{}_on_{}_{}", std::get<0>(one.param), std::get<1>(one.param), name_of(std::get<2>(one.param)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, NoAllocation,
-                         ::testing::Combine(::testing::Values("gpt2", "llama"), ::testing::Values(1, 2)),
-                         [](const auto& one) {
-                           return fmt::format("{}_on_{}", std::get<0>(one.param), std::get<1>(one.param));
-                         });
+                         ::testing::Combine(::testing::Values("gpt2", "llama"), ::testing::Values(1, 2),
+                                            ::testing::Values(OptimizerType::adamw)),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Optimizers, NoAllocation,
+                         ::testing::Combine(::testing::Values("llama"), ::testing::Values(2),
+                                            ::testing::Values(OptimizerType::lion, OptimizerType::adafactor,
+                                                              OptimizerType::muon, OptimizerType::adamw_8bit)),
+                         name_of_case);
 
 }  // namespace
 }  // namespace ingot::integration
