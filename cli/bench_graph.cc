@@ -50,6 +50,11 @@ void fill_random(const std::string& name, const TensorView& tensor, int64_t boun
       value = static_cast<int32_t>(bounded_at(key, i++, static_cast<uint64_t>(bound)));
     return;
   }
+  if (tensor.dtype == DType::u8) {
+    uint64_t i = 0;
+    for (uint8_t& value : tensor.span<uint8_t>()) value = static_cast<uint8_t>(bounded_at(key, i++, 256));
+    return;
+  }
   // As many as a period of no consequence to any kernel.
   constexpr size_t kPeriod = 65521;
   const auto values = tensor.span<float>();

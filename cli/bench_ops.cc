@@ -196,7 +196,7 @@ void fill_op(const std::string& name, const TensorView& tensor, int64_t vocabula
   const auto set = [&](std::initializer_list<float> values) { std::ranges::copy(values, tensor.as<float>()); };
   if (name == "control") set({1e-4f, 0.1f, 0.05f});
   if (name == "clip") set({1.0f, 0.0f, 1.0f});
-  if (name == "v" || name == "v_rows" || name == "v_columns")  // squares
+  if (name == "v" || name == "v_rows" || name == "v_columns" || name == "v_scales")  // squares
     for (float& value : tensor.span<float>()) value *= value;
 }
 
