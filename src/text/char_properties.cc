@@ -123,8 +123,18 @@ size_t end_before_inert(std::string_view text, size_t begin) {
   return begin;
 }
 
+// Whether the form keeps the character whatever follows it but a mark, and whatever comes before it: a starter without
+// a decomposition that is no second part of a composition. Nearly all text is of such characters; to say no is always
+// right.
+bool is_kept(char32_t code, UnicodeForm form) {
+  if (code < 0x80) return true;
+  if (!form.compose || form.compatible) return false;
+  return code < 0x300 || (code >= 0x2010 && code <= 0x2027) || (code >= 0x3001 && code <= 0x3029) ||
+         (code >= 0x4E00 && code <= 0x9FFF) || (code >= 0xFF01 && code <= 0xFF60);
+}
+
 // `text` is valid UTF-8.
-void append_normal_form(std::string_view text, int options, std::string& out) {
+void append_mapped(std::string_view text, int options, std::string& out) {
   if (text.empty()) return;
   utf8proc_uint8_t* mapped = nullptr;
   const auto size =
@@ -133,6 +143,28 @@ void append_normal_form(std::string_view text, int options, std::string& out) {
   if (size < 0) throw std::bad_alloc();  // of valid UTF-8 it is the only error left
   out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
   std::free(mapped);
+}
+
+// The same, with runs of characters that are kept copied but for the last of each, which a mark behind it may change.
+void append_normal_form(std::string_view text, UnicodeForm form, int options, std::string& out) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  size_t done = 0, last = 0;  // out has the text before done; last: the last character that is kept
+  bool in_run = true;
+  for (size_t at = 0; at < text.size();) {
+    const Utf8Char c = decode_utf8(bytes + at, bytes + text.size());
+    const bool kept = is_kept(c.code, form);
+    if (kept && !in_run) append_mapped(text.substr(done, at - done), options, out);
+    if (!kept && in_run) out.append(text, done, last - done);
+    if (kept != in_run) done = kept ? at : last;
+    if (kept) last = at;
+    in_run = kept;
+    at += c.size;
+  }
+  if (in_run) {
+    out.append(text, done);
+  } else {
+    append_mapped(text.substr(done), options, out);
+  }
 }
 
 }  // namespace
@@ -205,11 +237,12 @@ std::string UnicodeForm::apply(std::string_view text) const {
   int options = UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE);
   if (compatible) options |= UTF8PROC_COMPAT;
   std::string out;
+  out.reserve(text.size());
   for (size_t begin = 0; begin < text.size();) {
     const std::string_view valid = text.substr(0, valid_utf8_end(text, begin));
     while (begin < valid.size()) {
       const size_t end = end_before_inert(valid, begin);
-      append_normal_form(valid.substr(begin, end - begin), options, out);
+      append_normal_form(valid.substr(begin, end - begin), *this, options, out);
       begin = end;
       if (begin == valid.size()) break;
       const auto* at = reinterpret_cast<const unsigned char*>(valid.data()) + begin;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
+#include "text/char_properties.h"
 #include "text/precompiled_map.h"
 #include "text/text_test_util.h"
 
@@ -74,6 +77,83 @@ TEST(PrecompiledMap, DamagedRulesAreRefusedOrHarmless) {
     const auto map = PrecompiledMap::read(bytes + "abc" + std::string(1, '\0') + "d");
     ASSERT_TRUE(map.ok()) << map.error().message;
     (void)map->apply(test::random_text(rng, 50));
+  }
+}
+
+// Runs of characters that a form keeps, with marks, jamo and others between them. Expected: Python's unicodedata.
+TEST(Normalizer, FormsOfMixedTextAreThoseOfTheWholeText) {
+  struct Case {
+    const char8_t* text;
+    std::array<const char8_t*, 4> forms;  // NFC, NFD, NFKC, NFKD
+  };
+  const auto plain = [](const char8_t* text) { return std::string(reinterpret_cast<const char*>(text)); };
+  const Case cases[] = {
+      {u8"\u300A\uFF01\uFF45a\u1EB9\u00E9\u6587\u300A  ",
+       {u8"\u300A\uFF01\uFF45a\u1EB9\u00E9\u6587\u300A  ", u8"\u300A\uFF01\uFF45ae\u0323e\u0301\u6587\u300A  ",
+        u8"\u300A!ea\u1EB9\u00E9\u6587\u300A  ", u8"\u300A!eae\u0323e\u0301\u6587\u300A  "}},
+      {u8"\u03A9a\u0308\uFF45a\uAC00\u2014\uFB01\uFF45 ",
+       {u8"\u03A9\u00E4\uFF45a\uAC00\u2014\uFB01\uFF45 ", u8"\u03A9a\u0308\uFF45a\u1100\u1161\u2014\uFB01\uFF45 ",
+        u8"\u03A9\u00E4ea\uAC00\u2014fie ", u8"\u03A9a\u0308ea\u1100\u1161\u2014fie "}},
+      {u8"\u3099\u6587\u2026\u212B\u2014\u0935\u093C\u00B0\u0301\uF900",
+       {u8"\u3099\u6587\u2026\u00C5\u2014\u0935\u093C\u00B0\u0301\u8C48",
+        u8"\u3099\u6587\u2026A\u030A\u2014\u0935\u093C\u00B0\u0301\u8C48",
+        u8"\u3099\u6587...\u00C5\u2014\u0935\u093C\u00B0\u0301\u8C48",
+        u8"\u3099\u6587...A\u030A\u2014\u0935\u093C\u00B0\u0301\u8C48"}},
+      {u8"\u1112\u2126\u093C\u1161\u093Cu\u6587o \u2026",
+       {u8"\u1112\u03A9\u093C\u1161\u093Cu\u6587o \u2026", u8"\u1112\u03A9\u093C\u1161\u093Cu\u6587o \u2026",
+        u8"\u1112\u03A9\u093C\u1161\u093Cu\u6587o ...", u8"\u1112\u03A9\u093C\u1161\u093Cu\u6587o ..."}},
+      {u8"\u3099\uFF01\u2001\u2126\uAC00eo\u300A.\u212B",
+       {u8"\u3099\uFF01\u2003\u03A9\uAC00eo\u300A.\u00C5", u8"\u3099\uFF01\u2003\u03A9\u1100\u1161eo\u300A.A\u030A",
+        u8"\u3099! \u03A9\uAC00eo\u300A.\u00C5", u8"\u3099! \u03A9\u1100\u1161eo\u300A.A\u030A"}},
+      {u8"\u0338\u2126 \u2001\u3002\uFF01\u3099\u03A9\u00E9\uFB01",
+       {u8"\u0338\u03A9 \u2003\u3002\uFF01\u3099\u03A9\u00E9\uFB01",
+        u8"\u0338\u03A9 \u2003\u3002\uFF01\u3099\u03A9e\u0301\uFB01", u8"\u0338\u03A9  \u3002!\u3099\u03A9\u00E9fi",
+        u8"\u0338\u03A9  \u3002!\u3099\u03A9e\u0301fi"}},
+      {u8"\u03A9\u00B0\u2026\u2126\uFF01\u0338\u00B0\u2019\uAC00\u0301",
+       {u8"\u03A9\u00B0\u2026\u03A9\uFF01\u0338\u00B0\u2019\uAC00\u0301",
+        u8"\u03A9\u00B0\u2026\u03A9\uFF01\u0338\u00B0\u2019\u1100\u1161\u0301",
+        u8"\u03A9\u00B0...\u03A9!\u0338\u00B0\u2019\uAC00\u0301",
+        u8"\u03A9\u00B0...\u03A9!\u0338\u00B0\u2019\u1100\u1161\u0301"}},
+      {u8"\u0301\uAC00\u212B\u2126Z\u2019\uAC00\u2014a\u0338",
+       {u8"\u0301\uAC00\u00C5\u03A9Z\u2019\uAC00\u2014a\u0338",
+        u8"\u0301\u1100\u1161A\u030A\u03A9Z\u2019\u1100\u1161\u2014a\u0338",
+        u8"\u0301\uAC00\u00C5\u03A9Z\u2019\uAC00\u2014a\u0338",
+        u8"\u0301\u1100\u1161A\u030A\u03A9Z\u2019\u1100\u1161\u2014a\u0338"}},
+      {u8"\u00E9\uAC00Z\u3099\u00B0\u11ABZ.\u1E0Bu",
+       {u8"\u00E9\uAC00Z\u3099\u00B0\u11ABZ.\u1E0Bu", u8"e\u0301\u1100\u1161Z\u3099\u00B0\u11ABZ.d\u0307u",
+        u8"\u00E9\uAC00Z\u3099\u00B0\u11ABZ.\u1E0Bu", u8"e\u0301\u1100\u1161Z\u3099\u00B0\u11ABZ.d\u0307u"}},
+      {u8".\uFF45\u00FCo\u304B\uFB01\u00FC\u2026\uFF45\u2026",
+       {u8".\uFF45\u00FCo\u304B\uFB01\u00FC\u2026\uFF45\u2026",
+        u8".\uFF45u\u0308o\u304B\uFB01u\u0308\u2026\uFF45\u2026", u8".e\u00FCo\u304Bfi\u00FC...e...",
+        u8".eu\u0308o\u304Bfiu\u0308...e..."}},
+      {u8"a\uFF01\uFB01\u11AB\u4E2D\u03A9\u0935\u00E9\u093C\u3099",
+       {u8"a\uFF01\uFB01\u11AB\u4E2D\u03A9\u0935\u00E9\u093C\u3099",
+        u8"a\uFF01\uFB01\u11AB\u4E2D\u03A9\u0935e\u093C\u3099\u0301",
+        u8"a!fi\u11AB\u4E2D\u03A9\u0935\u00E9\u093C\u3099", u8"a!fi\u11AB\u4E2D\u03A9\u0935e\u093C\u3099\u0301"}},
+      {u8"\u0323\u3002\uFB01\u0301u\u00F1a\u2026\uFF01 ",
+       {u8"\u0323\u3002\uFB01\u0301u\u00F1a\u2026\uFF01 ", u8"\u0323\u3002\uFB01\u0301un\u0303a\u2026\uFF01 ",
+        u8"\u0323\u3002f\u00EDu\u00F1a...! ", u8"\u0323\u3002fi\u0301un\u0303a...! "}},
+      {u8"\u300Ae.u\u00FC\u0338\u0301\uFF45\u0323\u11AB",
+       {u8"\u300Ae.u\u01D8\u0338\uFF45\u0323\u11AB", u8"\u300Ae.uu\u0338\u0308\u0301\uFF45\u0323\u11AB",
+        u8"\u300Ae.u\u01D8\u0338\u1EB9\u11AB", u8"\u300Ae.uu\u0338\u0308\u0301e\u0323\u11AB"}},
+      {u8"\u3002ea\u0338ee\u0308\u6587\u00B0\u2014",
+       {u8"\u3002ea\u0338e\u00EB\u6587\u00B0\u2014", u8"\u3002ea\u0338ee\u0308\u6587\u00B0\u2014",
+        u8"\u3002ea\u0338e\u00EB\u6587\u00B0\u2014", u8"\u3002ea\u0338ee\u0308\u6587\u00B0\u2014"}},
+      {u8"\u093C\u00FC\u00B0 \u2001\u093C\u2019\u300Ae\uFB01",
+       {u8"\u093C\u00FC\u00B0 \u2003\u093C\u2019\u300Ae\uFB01", u8"\u093Cu\u0308\u00B0 \u2003\u093C\u2019\u300Ae\uFB01",
+        u8"\u093C\u00FC\u00B0  \u093C\u2019\u300Aefi", u8"\u093Cu\u0308\u00B0  \u093C\u2019\u300Aefi"}},
+      {u8"\u6587\u2126\u2026\u00E9\u00FC\u0308\u11ABa\u304B\u0935",
+       {u8"\u6587\u03A9\u2026\u00E9\u00FC\u0308\u11ABa\u304B\u0935",
+        u8"\u6587\u03A9\u2026e\u0301u\u0308\u0308\u11ABa\u304B\u0935",
+        u8"\u6587\u03A9...\u00E9\u00FC\u0308\u11ABa\u304B\u0935",
+        u8"\u6587\u03A9...e\u0301u\u0308\u0308\u11ABa\u304B\u0935"}},
+  };
+  for (const auto& [text, forms] : cases) {
+    for (size_t i = 0; i < forms.size(); ++i) {
+      const UnicodeForm form{.compose = i % 2 == 0, .compatible = i >= 2};
+      EXPECT_EQ(form.apply(plain(text)), plain(forms[i])) << i << ": " << plain(text);
+      EXPECT_EQ(form.apply("\xFF" + plain(text) + "\xFF"), "\xFF" + plain(forms[i]) + "\xFF") << i;
+    }
   }
 }
 
