@@ -176,7 +176,7 @@ Result<const Program*> TrainingPrograms::keep(Kind kind, int64_t rows, int64_t t
   compile_seconds_ += seconds_since(start);
   INGOT_TRY(reserve(*program));
   cache_.push_front({kind, rows, tokens, std::move(program)});
-  if (cache_.size() > kMaxShapes) cache_.pop_back();
+  while (!keeps_all_ && cache_.size() > kMaxShapes) cache_.pop_back();
   return cache_.front().program.get();
 }
 

@@ -75,6 +75,8 @@ class TrainingPrograms {
   // The program of a shape, compiled when first asked for. At most kMaxShapes are kept, the least recently used goes.
   Result<const Program*> micro_step_program(int64_t rows, int64_t tokens, bool accumulate);
   Result<const Program*> evaluation_program(int64_t rows, int64_t tokens);
+  // While true none goes: what was recorded of a program may ask it still (runtime/profile.h).
+  void keep_all(bool keep) { keeps_all_ = keep; }
   const Program& update_program() const { return *update_; }
   double compile_seconds() const { return compile_seconds_; }
 
@@ -111,6 +113,7 @@ class TrainingPrograms {
   std::unique_ptr<Arena> arena_;  // null: planned only
   std::unique_ptr<Program> update_;
   std::list<Entry> cache_;  // the most recently used first
+  bool keeps_all_ = false;
   double compile_seconds_ = 0;
 };
 

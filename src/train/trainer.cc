@@ -270,6 +270,7 @@ class Run {
 
   Status step() {
     profile_->begin_step(state_.step + 1);
+    programs_->keep_all(profile_->current() != nullptr);
     const auto start = Clock::now();
     StepOutcome outcome;
     outcome.learning_rate = schedule_->at(state_.step + 1);
