@@ -21,14 +21,24 @@ HWY_INLINE FloatVec decode(const uint8_t* codes, const float* values) {
   return hn::GatherIndex(kFloat, values, hn::PromoteTo(IntTag(), hn::LoadU(ByteTag(), codes)));
 }
 
+// table[index], for indices below kDynamicDecades.
+HWY_INLINE FloatVec pick(const DecadeTable& table, hn::Vec<IntTag> index) {
+#if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3  // as many lanes as there are decades
+  return hn::TableLookupLanes(hn::LoadU(kFloat, table.data()), hn::IndicesFromVec(kFloat, index));
+#else
+  return hn::GatherIndex(kFloat, table.data(), index);
+#endif
+}
+
 // The place of a magnitude in [0, 1] among those of the map, counted from zero; a whole number plus a part below one.
 HWY_INLINE FloatVec magnitude_place(const MagnitudeMap& map, float first_offset, FloatVec x) {
-  FloatVec parts = set(map.parts[0]), slope = set(map.slope[0]);
-  for (size_t i = 1; i < map.parts.size(); ++i) {
-    const auto is_above = hn::Ge(x, set(map.from[i]));
-    parts = hn::IfThenElse(is_above, set(map.parts[i]), parts);
-    slope = hn::IfThenElse(is_above, set(map.slope[i]), slope);
-  }
+  auto decade = hn::Zero(IntTag());
+  const auto count_from = [&](size_t i) HWY_ATTR {
+    decade = hn::Sub(decade, hn::BitCast(IntTag(), hn::VecFromMask(kFloat, hn::Ge(x, set(map.from[i])))));
+  };
+  static_assert(kDynamicDecades == 7);
+  count_from(1), count_from(2), count_from(3), count_from(4), count_from(5), count_from(6);
+  const FloatVec parts = pick(map.parts, decade), slope = pick(map.slope, decade);
   const FloatVec inside = hn::MulSub(x, slope, hn::Mul(parts, set(1.0f / 9)));
   const FloatVec part = hn::Min(hn::Max(inside, hn::Zero(kFloat)), hn::Sub(parts, set(1.0f)));
   return hn::Add(hn::Add(parts, part), set(first_offset));
