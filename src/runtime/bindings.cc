@@ -9,10 +9,10 @@ struct Family {
 };
 
 constexpr Family kFamilies[] = {
-    {"adafactor", adafactor_bindings}, {"attention", attention_bindings}, {"elementwise", elementwise_bindings}, {"embedding", embedding_bindings},
-    {"loss", loss_bindings},           {"matmul", matmul_bindings},           {"movement", movement_bindings},
-    {"norm", norm_bindings},           {"optimizer", optimizer_bindings},     {"quantized", quantized_bindings},
-    {"reduction", reduction_bindings},
+    {"adafactor", adafactor_bindings}, {"attention", attention_bindings}, {"elementwise", elementwise_bindings},
+    {"embedding", embedding_bindings}, {"loss", loss_bindings},           {"matmul", matmul_bindings},
+    {"movement", movement_bindings},   {"norm", norm_bindings},           {"optimizer", optimizer_bindings},
+    {"quantized", quantized_bindings}, {"reduction", reduction_bindings},
 };
 
 KernelResult named(KernelResult kernel, std::string_view family) {
