@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/system.h"
 #include "bench_train.h"
 #include "command.h"
 #include "graph/text.h"
@@ -109,12 +110,27 @@ class Ablation {
       workspace = std::max(workspace, form.program->plan().workspace_bytes);
       scratch = std::max(scratch, form.program->scratch_bytes());
     }
+    INGOT_TRY(check_memory(variables, workspace + scratch * pool_.threads()));
     INGOT_ASSIGN(Arena arena, Arena::create(std::move(variables), pool_));
     INGOT_TRY(arena.reserve(workspace, scratch, pool_));
     arena_ = std::make_unique<Arena>(std::move(arena));
     initialize_weights(model_, kAblationSeed, *arena_, pool_);
     batch_ = random_batch(settings_.rows, settings_.tokens, model_.config().vocab_size, kAblationSeed);
     return {};
+  }
+
+  // All forms share one arena; the gradients of those that others are compared with, and of one more, are copied.
+  static Status check_memory(const VariableLayout& variables, int64_t workspace) {
+    constexpr int64_t kCopies = 3;
+    int64_t needed = variables.bytes() + workspace;
+    for (const Variable& variable : variables.variables())
+      if (variable.name.starts_with(gradient_name(""))) needed += kCopies * variable.type.bytes();
+    const auto available = static_cast<int64_t>(available_memory());
+    if (needed <= available) return {};
+    return usage_error(
+        "the largest of the forms to be compared needs {} MB of memory, {} MB are available; use a smaller "
+        "training.micro_batch_size, data.sequence_length or model",
+        needed >> 20, available >> 20);
   }
 
   Result<double> step(const Form& form) const {
@@ -125,30 +141,34 @@ class Ablation {
   // A first run, which is also its warm-up.
   Status compute(Form& form) {
     INGOT_ASSIGN(form.results.loss, step(form));
+    if (!std::isfinite(form.results.loss))
+      return failed_error("{}: the loss is {}; there is nothing to compare", form.name, form.results.loss);
     for (const Variable& variable : arena_->variables().variables()) {
       if (!variable.name.starts_with(gradient_name(""))) continue;
       const auto values = arena_->variable(variable.name).span<float>();
       form.results.gradients.emplace_back(values.begin(), values.end());
     }
-    difference_of(form);
+    INGOT_TRY(difference_of(form));
     const bool compared_with = form.name == kConfigured || form.name == kUnfused;
     if (!compared_with) form.results.gradients.clear();
     return {};
   }
 
-  void difference_of(Form& form) {
+  Status difference_of(const Form& form) {
     const Results &found = form.results, &expected = form_named(form.against).results;
     double largest = 0;
     for (size_t i = 0; i < expected.gradients.size(); ++i) {
       double difference = 0, scale = 0;
       for (size_t j = 0; j < expected.gradients[i].size(); ++j) {
         const double e = expected.gradients[i][j];
+        if (!std::isfinite(found.gradients[i][j])) return failed_error("{}: a gradient is not finite", form.name);
         difference = std::max(difference, std::abs(found.gradients[i][j] - e));
         scale = std::max(scale, std::abs(e));
       }
       if (scale > 0) largest = std::max(largest, difference / scale);
     }
     gradient_difference_[form.name] = largest;
+    return {};
   }
 
   Status time(Form& form) {

@@ -13,6 +13,7 @@
 #include "bench_tokenizer.h"
 #include "bench_train.h"
 #include "command.h"
+#include "train/config_codec.h"
 #include "train/plan_run.h"
 #include "train/setup.h"
 #include "train/trainer.h"
@@ -23,7 +24,7 @@ namespace {
 struct BenchTrainFlags {
   std::string model;
   BenchTrainOptions options;
-  std::string precision = "fp32";
+  std::string precision = "fp32", memory_budget;
   int threads = 0;
   bool json = false;
 };
@@ -57,7 +58,21 @@ void print_table(const BenchTrainResult& r) {
   for (const auto& [ms, op] : ops) std::cout << fmt::format("  {:26} {:9.2f} ms {:5.1f}%\n", op, ms, 100 * ms / total);
 }
 
-Status run_train(const BenchTrainFlags& flags) {
+// As recompute.memory_budget is written in a configuration.
+Status read_memory_budget(const std::string& text, RecomputeSection& recompute) {
+  if (text.empty()) return {};
+  const config::Codec<int64_t> size = config::byte_size();
+  config::Value value;
+  value.kind = config::Value::Kind::scalar;
+  value.text = text;
+  int64_t bytes = 0;
+  if (!size.read(value, bytes)) return usage_error("--memory-budget: expected {}, found {}", size.expected, text);
+  recompute.memory_budget = bytes;
+  return {};
+}
+
+Status run_train(BenchTrainFlags flags) {
+  INGOT_TRY(read_memory_budget(flags.memory_budget, flags.options.recompute));
   if (flags.precision != "fp32")
     return usage_error("--precision {}: this version computes in fp32 only", flags.precision);
   const RecomputeSection& recompute = flags.options.recompute;
@@ -242,8 +257,7 @@ void add_train_bench(CLI::App& verb, Command& command) {
                                                                 {"budget", RecomputePolicy::budget}};
   train->add_option("--recompute", flags->options.recompute.policy, "What the backward pass computes again")
       ->transform(CLI::CheckedTransformer(kPolicies).description("none, selective, full or budget"));
-  train->add_option("--memory-budget", flags->options.recompute.memory_budget, "Of the whole process, such as 3400MB")
-      ->transform(CLI::AsSizeValue(true));
+  train->add_option("--memory-budget", flags->memory_budget, "Of the whole process, such as 3.4GB");
   train->add_flag("!--no-fuse", flags->options.fuse, "Run the plain ops one by one");
   train->add_flag("--profile", flags->options.profile, "Also measure what recording a profile costs");
   train->add_option("--threads", flags->threads, "Threads")->check(CLI::Range(1, 4096));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/glob.h"
 #include "train/config.h"
 #include "train/config_optimizer.h"
 
@@ -60,7 +61,12 @@ Status check_parallel(const ParallelSection& parallel) {
   return {};
 }
 
-Status check_recompute(const RecomputeSection& recompute) {
+Status check_recompute(const RecomputeSection& recompute, ExecutionMode mode) {
+  if (recompute.policy == RecomputePolicy::budget && mode == ExecutionMode::eager)
+    return usage_error(
+        "recompute.policy budget needs training.mode graph: eager runs the plain ops one by one and keeps all that "
+        "they "
+        "compute; set recompute.policy=none to look at a run in eager mode");
   if ((recompute.policy == RecomputePolicy::budget) == recompute.memory_budget.has_value()) return {};
   return usage_error(
       "recompute.memory_budget must be set where recompute.policy is budget, and only there; the policy is {}",
@@ -68,6 +74,12 @@ Status check_recompute(const RecomputeSection& recompute) {
 }
 
 Status check_rest(const RunConfig& config) {
+  const auto& off = config.compile.disable_passes;
+  if (config.recompute.policy != RecomputePolicy::none &&
+      std::ranges::any_of(off, [](const std::string& glob) { return glob_match(glob, "recompute"); }))
+    return usage_error(
+        "recompute.policy {} and compile.disable_passes contradict each other: the pass recompute is off",
+        name_of(config.recompute.policy));
   if (config.tokenizer.train_vocab_size && !config.tokenizer.path)
     return usage_error("tokenizer.train_vocab_size needs tokenizer.path, where the trained tokenizer is written");
   const LossScaleSection& scale = config.training.loss_scale;
@@ -112,7 +124,7 @@ Status check_consistent(const RunConfig& config) {
   INGOT_TRY(check_model(config.model));
   INGOT_TRY(check_batch(config.training, config.parallel));
   INGOT_TRY(check_parallel(config.parallel));
-  INGOT_TRY(check_recompute(config.recompute));
+  INGOT_TRY(check_recompute(config.recompute, config.training.mode));
   INGOT_TRY(check_schedule(config.schedule));
   INGOT_TRY(check_optimizer(config.optimizer));
   return check_rest(config);
@@ -137,6 +149,9 @@ std::vector<std::string> unusual_choices(const RunConfig& config) {
     notes.push_back(
         fmt::format("optimizer.learning_rate {} is far above what transformers usually train with (1e-5 to 1e-3)",
                     config.optimizer.learning_rate));
+  if (config.recompute.policy != RecomputePolicy::none && config.training.mode == ExecutionMode::eager)
+    notes.push_back(fmt::format("recompute.policy {} has no effect in training.mode eager, which keeps everything",
+                                name_of(config.recompute.policy)));
   if (config.training.max_grad_norm == 0) notes.push_back("training.max_grad_norm 0 turns clipping off");
   if (schedule.base_batch_size && schedule.lr_scaling == RateScaling::none)
     notes.push_back("schedule.base_batch_size has no effect while schedule.lr_scaling is none");

@@ -275,6 +275,8 @@ TEST(Config, ContradictionsAreRefused) {
   fails({"schedule.type=table"}, {"schedule.table"});
   fails({"schedule.type=constant", "schedule.decay_steps=5"}, {"decay_steps"});
   fails({"recompute.policy=budget"}, {"memory_budget"});
+  fails({"recompute.policy=budget", "recompute.memory_budget=6GB", "training.mode=eager"}, {"eager", "none"});
+  fails({"recompute.policy=full", "compile.disable_passes=[\"rec*\"]"}, {"disable_passes"});
   fails({"recompute.memory_budget=6GB"}, {"memory_budget", "none"});
   fails({"training.loss_scale.initial=2", "training.loss_scale.minimum=4"}, {"minimum 4", "initial 2"});
   fails({"monitor.grad_norm_range=[2, 1]"}, {"grad_norm_range"});
@@ -386,6 +388,7 @@ TEST(Config, UnusualChoicesAreNoted) {
   for (const char* text : {"schedule.warmup_steps=101", "optimizer.learning_rate=0.5", "training.max_grad_norm=0",
                            "schedule.base_batch_size=8", "data.document_mask=false"})
     EXPECT_EQ(unusual_choices(good(kSmall, {text})).size(), 1u) << text;
+  EXPECT_EQ(unusual_choices(good(kSmall, {"training.mode=eager", "recompute.policy=full"})).size(), 1u);
 }
 
 TEST(Config, StepsFollowFromTheSequencesThatThereAre) {

@@ -155,6 +155,24 @@ TEST(Bench, AblateComparesEachFormWithTheOneThatIsConfigured) {
   }
 }
 
+TEST(Bench, AblateRefusesWhatDoesNotFitAndWhatHasNoFiniteLoss) {
+  const ScratchDirectory scratch;
+  const auto status_of = [&](const std::string& model, const std::string& more) {
+    const std::string config = scratch / "config.yaml";
+    EXPECT_TRUE(write_file_atomic(config, fmt::format("model: {{config: {}}}\n{}\nthreads: 1\n", model, more)).ok());
+    return run_ingot({"bench", "ablate", config, "--rounds", "1"}).status;
+  };
+  const std::string training = "training: {steps: 1, global_batch_size: 1, micro_batch_size: 1}";
+  EXPECT_EQ(status_of("{model_type: llama, hidden_size: 65536, intermediate_size: 262144, num_hidden_layers: 4, "
+                      "num_attention_heads: 512}",
+                      training),
+            2);
+  EXPECT_EQ(status_of("{model_type: gpt2, n_embd: 2, n_layer: 1, n_head: 1, n_positions: 64, vocab_size: 8, "
+                      "layer_norm_epsilon: 0, initializer_range: 0}",
+                      training + "\ndata: {sequence_length: 16}"),
+            1);
+}
+
 TEST(Bench, RefusesWhatThisVersionDoesNotHave) {
   EXPECT_EQ(run_ingot({"bench"}).status, 2);
   EXPECT_EQ(run_ingot({"bench", "train", "--model", "no-such-preset"}).status, 2);
