@@ -307,7 +307,9 @@ TEST(BatchStream, TellsALogThatListensWhatItReadAndPacked) {
         readings_inside += inner.stage == DataStage::reading && inner.begin >= span.begin && inner.end <= span.end;
     }
     EXPECT_GE(packings, 5);
-    EXPECT_GE(readings_inside, 2 * packings);
+    // A worker of its own may be within a step when nobody listens any more: the rest of its readings is not noted.
+    const int64_t cut_off = prefetch > 0 ? 1 : 0;
+    EXPECT_GE(readings_inside, 2 * (packings - cut_off));
     EXPECT_LE(readings - readings_inside, 8) << "at most those of a step whose packing had begun before";
   }
 }
