@@ -22,19 +22,20 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
 // dy between zeros.
 void gradient(GradientContext& context) {
   Builder& builder = context.builder;
-  const auto [axis, start, stop] = context.op_node().attributes.as<SliceAttributes>();
+  const SliceAttributes slice = context.op_node().attributes.as<SliceAttributes>();  // a copy: adding nodes moves them
+  const int axis = static_cast<int>(slice.axis);
   const Type in = builder.type(context.input(0));
-  const int64_t extent = in.shape[static_cast<int>(axis)];
+  const int64_t extent = in.shape[axis];
   std::vector<ValueId> pieces;
   const auto zeros = [&](int64_t size) {
     Shape shape = in.shape;
-    shape[static_cast<int>(axis)] = size;
+    shape[axis] = size;
     if (size > 0) pieces.push_back(constant(builder, 0.0, shape, in.dtype));
   };
-  zeros(start);
+  zeros(slice.start);
   pieces.push_back(context.output_gradients[0]);
-  zeros(extent - stop);
-  context.input_gradients[0] = concat(builder, pieces, static_cast<int>(axis));
+  zeros(extent - slice.stop);
+  context.input_gradients[0] = concat(builder, pieces, axis);
 }
 
 void evaluate(const EvalContext& context) {
