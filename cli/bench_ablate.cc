@@ -10,6 +10,7 @@
 #include "bench_train.h"
 #include "command.h"
 #include "graph/text.h"
+#include "median.h"
 #include "optim/step_graph.h"
 #include "train/model_directory.h"
 #include "train/recompute_choice.h"
@@ -69,8 +70,7 @@ Result<std::vector<Form>> forms_of(const Model& model, const ProgramSettings& se
     add("only " + pass, kUnfused, std::move(others), levels);
   }
   for (const char* pass : {"fold*", "cse*"}) add(fmt::format("without {}", pass), kConfigured, {pass}, levels);
-  std::vector<int64_t> all(static_cast<size_t>(layers));
-  for (int64_t i = 0; i < layers; ++i) all[static_cast<size_t>(i)] = i;
+  INGOT_ASSIGN(const std::vector<int64_t> all, recomputed_layers({}, layers));
   for (const RecomputePolicy policy : {RecomputePolicy::none, RecomputePolicy::selective, RecomputePolicy::full})
     if (auto other = fixed_levels(policy, all, layers); other != levels)
       add(fmt::format("recompute {}", name_of(policy)), kConfigured, {}, std::move(other));
@@ -179,11 +179,6 @@ class Ablation {
   }
 
   const Form& form_named(std::string_view name) const { return *std::ranges::find(forms_, name, &Form::name); }
-
-  static double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-  }
 
   AblationRow row_of(const Form& form) {
     const Form& other = form_named(form.against);

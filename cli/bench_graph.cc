@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "command.h"
+#include "median.h"
 #include "runtime/program.h"
 
 namespace ingot::cli {
@@ -82,10 +83,7 @@ Result<std::vector<NodeTime>> time_nodes(Graph graph, const SourceFill& fill, in
     at = 0;
     INGOT_TRY(program->run(arena, pool, {}, {}, &observer));
   }
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    std::ranges::sort(seconds[i]);
-    nodes[i].seconds = seconds[i][seconds[i].size() / 2];
-  }
+  for (size_t i = 0; i < nodes.size(); ++i) nodes[i].seconds = median(std::move(seconds[i]));
   return nodes;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "kernels/peak/peak.h"
+#include "median.h"
 #include "text/tokenizer.h"
 
 namespace ingot::cli {
@@ -20,8 +21,7 @@ double median_seconds(int64_t repetitions, Work work) {
     work();
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
-  std::ranges::sort(seconds);
-  return seconds[seconds.size() / 2];
+  return median(std::move(seconds));
 }
 
 }  // namespace

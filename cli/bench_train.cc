@@ -8,6 +8,7 @@
 #include "base/system.h"
 #include "data/sequences.h"
 #include "kernels/peak/peak.h"
+#include "median.h"
 #include "runtime/profile.h"
 #include "train/model_directory.h"
 #include "train/programs.h"
@@ -44,11 +45,6 @@ Result<double> profiled_step(TrainingPrograms& programs, const Batch& batch, uin
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 // Steps without and with recording in turn, `step` being the first; which of a pair comes first changes.

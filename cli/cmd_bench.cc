@@ -251,12 +251,12 @@ void add_train_bench(CLI::App& verb, Command& command) {
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   train->add_option("--precision", flags->precision, "fp32")->capture_default_str();
-  static const std::map<std::string, RecomputePolicy> kPolicies{{"none", RecomputePolicy::none},
-                                                                {"selective", RecomputePolicy::selective},
-                                                                {"full", RecomputePolicy::full},
-                                                                {"budget", RecomputePolicy::budget}};
+  std::map<std::string, RecomputePolicy> policies;
+  for (const RecomputePolicy policy :
+       {RecomputePolicy::none, RecomputePolicy::selective, RecomputePolicy::full, RecomputePolicy::budget})
+    policies.emplace(name_of(policy), policy);
   train->add_option("--recompute", flags->options.recompute.policy, "What the backward pass computes again")
-      ->transform(CLI::CheckedTransformer(kPolicies).description("none, selective, full or budget"));
+      ->transform(CLI::CheckedTransformer(policies).description("none, selective, full or budget"));
   train->add_option("--memory-budget", flags->memory_budget, "Of the whole process, such as 3.4GB");
   train->add_flag("!--no-fuse", flags->options.fuse, "Run the plain ops one by one");
   train->add_flag("--profile", flags->options.profile, "Also measure what recording a profile costs");

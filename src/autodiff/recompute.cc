@@ -14,8 +14,8 @@ class Recomputation {
   Recomputation(Graph& graph, ValueId loss, std::span<const RecomputeLevel> levels)
       : graph_(graph), levels_(levels), schedule_(graph.schedule()) {
     const auto pivot = std::ranges::find(schedule_, graph.value(loss).producer);
-    forward_ = {schedule_.begin(), pivot};
-    backward_ = {pivot, schedule_.end()};
+    forward_ = std::span(schedule_.begin(), pivot);
+    backward_ = std::span(pivot, schedule_.end());
     crosses_.assign(values(), false);
     needed_.assign(values(), false);
     copies_.assign(nodes(), kNone);
@@ -114,12 +114,13 @@ class Recomputation {
 
   Graph& graph_;
   std::span<const RecomputeLevel> levels_;
-  std::vector<NodeId> schedule_, forward_, backward_;
-  std::vector<bool> crosses_, needed_;  // by value, of what views are views of
-  std::vector<bool> runs_forward_;      // by node
-  std::vector<bool> repeatable_;        // by node
-  std::vector<NodeId> copies_;          // by node
-  int64_t order_ = 0;                   // of the reader that is looked at: copies run right before it
+  std::vector<NodeId> schedule_;
+  std::span<const NodeId> forward_, backward_;  // of the schedule
+  std::vector<bool> crosses_, needed_;          // by value, of what views are views of
+  std::vector<bool> runs_forward_;              // by node
+  std::vector<bool> repeatable_;                // by node
+  std::vector<NodeId> copies_;                  // by node
+  int64_t order_ = 0;                           // of the reader that is looked at: copies run right before it
   int64_t added_ = 0;
 };
 

@@ -90,16 +90,14 @@ KernelResult bind_adamw_8bit(const NodeView& node) {
 // Inputs param, grad, m, control, clip; outputs param, m, usually in place.
 KernelResult bind_lion(const NodeView& node) {
   const auto& a = node.node.attributes.as<LionAttributes>();
-  kernels::Lion settings;
-  settings.beta1 = a.beta1;
-  settings.beta2 = a.beta2;
-  settings.weight_decay = a.weight_decay;
   const int64_t elements = node.output(0).shape.elements();
-  return make_kernel([settings, elements, scale = a.learning_rate_scale](const RunArguments& args) {
-    kernels::Lion step = settings;
+  return make_kernel([a, elements](const RunArguments& args) {
     const float *control = args.in(3), *clip = args.in(4);
-    step.lr = control[0] * scale;
-    step.grad_scale = clip[0];
+    const kernels::Lion step{.lr = control[0] * a.learning_rate_scale,
+                             .beta1 = a.beta1,
+                             .beta2 = a.beta2,
+                             .weight_decay = a.weight_decay,
+                             .grad_scale = clip[0]};
     bring_to_output(args, args.in(0), args.out(0), elements);
     bring_to_output(args, args.in(2), args.out(1), elements);
     if (clip[1] != 0) return;

@@ -55,6 +55,17 @@ std::vector<std::string> changed_settings(const std::string& before, const std::
   return changes;
 }
 
+Status check_same_optimizer(const std::string& before, const std::string& now, const std::string& where) {
+  const std::string key = "optimizer.type";
+  const auto old_values = flatten(before), values = flatten(now);
+  const auto old = old_values.find(key), value = values.find(key);
+  if (old == old_values.end() || value == values.end() || old->second == value->second) return {};
+  return usage_error(
+      "{} holds the state of another optimizer: {} was {}, now {}. Go on with the type as it was, or begin a new run "
+      "(another output_dir, or checkpoint.resume=never)",
+      where, key, old->second, value->second);
+}
+
 Status check_same_model(const std::string& before, const std::string& now, const std::string& where) {
   const auto old_json = nlohmann::json::parse(before, nullptr, false),
              json = nlohmann::json::parse(now, nullptr, false);

@@ -16,4 +16,7 @@ std::vector<std::string> changed_settings(const std::string& before, const std::
 // differ; `where` is the checkpoint.
 Status check_same_model(const std::string& before, const std::string& now, const std::string& where);
 
+// The same for optimizer.type of two resolved configurations: another optimizer keeps another state.
+Status check_same_optimizer(const std::string& before, const std::string& now, const std::string& where);
+
 }  // namespace ingot

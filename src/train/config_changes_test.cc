@@ -34,6 +34,21 @@ TEST(ChangedSettings, LeaveOutWhatDoesNot) {
   EXPECT_EQ(changed_settings(before, to_yaml(config)), Lines{});
 }
 
+TEST(SameOptimizer, RefusesAnotherTypeAndNothingElse) {
+  RunConfig config;
+  const std::string before = to_yaml(config);
+  config.optimizer.learning_rate = 0.5;
+  EXPECT_TRUE(check_same_optimizer(before, to_yaml(config), "step-1").ok());
+  config.optimizer.type = OptimizerType::lion;
+  const Status status = check_same_optimizer(before, to_yaml(config), "step-1");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, ErrorKind::usage);
+  EXPECT_NE(
+      status.error().message.find("step-1 holds the state of another optimizer: optimizer.type was adamw, now lion"),
+      std::string::npos)
+      << status.error().message;
+}
+
 TEST(SameModel, NamesTheKeysThatDiffer) {
   EXPECT_TRUE(check_same_model(R"({"a": 1, "b": 2})", R"({"b": 2, "a": 1})", "step-1").ok());
   const Status status =

@@ -52,16 +52,17 @@ Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan(const Model& mo
     return plan_at(model, settings, pool, fixed_levels(recompute.policy, layers, layer_count));
 
   const auto start = Clock::now();
-  std::unique_ptr<TrainingPrograms> last;
+  std::unique_ptr<TrainingPrograms> fitting;  // the last that fits is that of the least step
   const auto needed = [&](int64_t step) -> Result<int64_t> {
-    INGOT_ASSIGN(last, plan_at(model, settings, pool, budget_levels(step, layers, layer_count)));
-    return last->memory().total();
+    INGOT_ASSIGN(auto programs, plan_at(model, settings, pool, budget_levels(step, layers, layer_count)));
+    const int64_t bytes = programs->memory().total();
+    if (bytes <= *recompute.memory_budget) fitting = std::move(programs);
+    return bytes;
   };
-  INGOT_ASSIGN(const int64_t step,
+  INGOT_ASSIGN([[maybe_unused]] const int64_t step,
                least_step_within(*recompute.memory_budget, static_cast<int64_t>(layers.size()), needed));
-  INGOT_ASSIGN(last, plan_at(model, settings, pool, budget_levels(step, layers, layer_count)));
-  last->compile_seconds_ = seconds_since(start);
-  return last;
+  fitting->compile_seconds_ = seconds_since(start);
+  return fitting;
 }
 
 Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::plan_at(const Model& model, const ProgramSettings& settings,

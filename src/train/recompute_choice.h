@@ -25,7 +25,8 @@ std::vector<RecomputeLevel> fixed_levels(RecomputePolicy policy, const std::vect
 std::vector<RecomputeLevel> budget_levels(int64_t step, const std::vector<int64_t>& layers, int64_t layer_count);
 
 // The least step whose run takes at most `budget` bytes (by bisection: memory falls from step to step). `needed` plans
-// the run at a step. Error (usage): not even the last step does.
+// the run at a step; the last that it was asked for and that fits is the answer. Error (usage): not even the last step
+// does.
 Result<int64_t> least_step_within(int64_t budget, int64_t layers,
                                   const std::function<Result<int64_t>(int64_t step)>& needed);
 

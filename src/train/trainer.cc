@@ -181,14 +181,9 @@ class Run {
     for (const auto& [name, content] : model_files(setup_->model, tokenizer()))
       if (name == "config.json") INGOT_TRY(check_same_model(model, content, checkpoint.path().string()));
     INGOT_ASSIGN(const std::string settings, checkpoint.read_file("config.yaml"));
-    for (const std::string& change : changed_settings(settings, to_yaml(config_))) {
-      if (change.starts_with("optimizer.type "))
-        return usage_error(
-            "{} holds the state of another optimizer: {}. Go on with the type as it was, or begin a new run (another "
-            "output_dir, or checkpoint.resume=never)",
-            checkpoint.path().string(), change);
+    INGOT_TRY(check_same_optimizer(settings, to_yaml(config_), checkpoint.path().string()));
+    for (const std::string& change : changed_settings(settings, to_yaml(config_)))
       log_warning("the run goes on with another setting: {}", change);
-    }
     return {};
   }
 
