@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "text/utf8.h"
 
 namespace ingot {
@@ -51,6 +52,8 @@ JsonLine& JsonLine::operator=(JsonLine&&) noexcept = default;
 JsonLine::~JsonLine() = default;
 
 Result<JsonLine> JsonLine::parse(std::string_view text, const TextPlace& place) {
+  if (nests_too_deep(text))
+    return input_error("{}: JSON nested deeper than {} levels", place.to_string(), kMostJsonLevels);
   JsonLine line;
   line.has_stray_bytes_ = valid_utf8_end(text, 0) != text.size();
   if (line.has_stray_bytes_ && holds_stand_ins(text))

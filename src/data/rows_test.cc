@@ -121,6 +121,9 @@ TEST(Jsonl, WhatIsWrongIsSaidWithFileAndLine) {
   SourceSpec spec;
   spec.row_template = "{title}";
   EXPECT_ERROR(jsonl_text("{}", spec), ErrorKind::input, "no key \"title\"");
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
+  EXPECT_ERROR(jsonl_text("{\"title\": " + deep + "}", spec), ErrorKind::input,
+               "a.jsonl:3: JSON nested deeper than 256 levels");
 }
 
 Result<std::string> csv_text(std::string_view header, std::string_view row, const SourceSpec& spec = {}) {

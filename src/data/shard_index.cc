@@ -2,6 +2,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "data/shard_names.h"
 #include "data/shards.h"
 
@@ -127,7 +128,7 @@ std::string ShardIndex::to_json() const {
 }
 
 Result<ShardIndex> ShardIndex::parse(std::string_view text, std::string_view where) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = parse_json<nlohmann::json>(text);
   if (!json.is_object()) return input_error("{}: not a JSON object; the shards are damaged. Build them again", where);
   Members members(json, where);
   if (members.text("format") != kFormat)

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <map>
 
+#include "graph/storage.h"
 #include "graph/text.h"
 
 namespace ingot {
@@ -113,9 +115,10 @@ class Parser {
     if (!inferred.ok()) return wrong("{}: {}", op.name, inferred.error().message);
     if (inferred->size() != targets.size())
       return wrong("{} has {} outputs, {} are named", op.name, inferred->size(), targets.size());
-    if (!written.empty() && written != *inferred)
+    if (written.empty()) written = *inferred;
+    if (!std::ranges::equal(written, *inferred, is_stored_form))
       return wrong("{} gives {}, the text says {}", op.name, list_of(*inferred), list_of(written));
-    const NodeId id = graph_.add_node(op, std::move(inputs), std::move(*attributes), std::move(*inferred), path);
+    const NodeId id = graph_.add_node(op, std::move(inputs), std::move(*attributes), std::move(written), path);
     for (size_t i = 0; i < targets.size(); ++i) INGOT_TRY(define(targets[i], graph_.node(id).outputs[i]));
     return {};
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/spelling.h"
 
@@ -15,6 +16,8 @@ namespace {
 using Json = nlohmann::json;
 
 Result<Json> parse_object(std::string_view text, const std::string& where, ErrorKind kind) {
+  if (nests_too_deep(text))
+    return Error{kind, fmt::format("{}: JSON nested deeper than {} levels", where, kMostJsonLevels)};
   try {
     Json json = Json::parse(text);
     if (json.is_object()) return json;

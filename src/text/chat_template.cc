@@ -1,5 +1,6 @@
 #include "text/chat_template.h"
 
+#include "base/json_text.h"
 #include "text/jinja/parser.h"
 #include "text/jinja/render.h"
 
@@ -12,7 +13,7 @@ Result<Json> read_config(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Json::object();
   INGOT_ASSIGN(const std::string text, read_file(path));
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json<Json>(text);
   if (!json.is_object()) return input_error("{}: expected a JSON object", path.string());
   return json;
 }
@@ -91,8 +92,9 @@ Result<std::string> ChatTemplate::render(const Json& messages, bool add_generati
 }
 
 Result<Json> read_messages(std::string_view json, std::string_view source_name) {
-  Json document = Json::parse(json, nullptr, false);
-  if (document.is_discarded()) return input_error("{}: not valid JSON", source_name);
+  Json document = parse_json<Json>(json);
+  if (document.is_discarded())
+    return input_error("{}: not valid JSON, or nested deeper than {} levels", source_name, kMostJsonLevels);
   if (document.is_object() && document.contains("messages")) document = Json(document["messages"]);
   const JsonPlace list(document, std::string(source_name), "messages");
   if (!document.is_array() || document.empty())

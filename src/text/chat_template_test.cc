@@ -162,7 +162,10 @@ TEST(ChatTemplate, ComesFromTheModelsDirectory) {
 
 TEST(ChatTemplate, MessagesAreChecked) {
   EXPECT_EQ(read_messages("{\"messages\": [{\"role\": \"user\"}]}", "m.json")->size(), 1u);
-  EXPECT_EQ(read_messages("[", "m.json").error().message, "m.json: not valid JSON");
+  EXPECT_EQ(read_messages("[", "m.json").error().message, "m.json: not valid JSON, or nested deeper than 256 levels");
+  const std::string deep =
+      "[{\"role\": \"user\", \"content\": " + std::string(1000000, '[') + std::string(1000000, ']') + "}]";
+  EXPECT_EQ(read_messages(deep, "m.json").error().message, "m.json: not valid JSON, or nested deeper than 256 levels");
   EXPECT_EQ(read_messages("[]", "m.json").error().message,
             "m.json: messages: expected a list of messages, {\"role\": …, \"content\": …}, found an array of 0");
   EXPECT_EQ(read_messages("[{\"role\": 1}]", "m.json").error().message,

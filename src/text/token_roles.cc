@@ -1,5 +1,6 @@
 // Which token is BOS and which EOS: what the configuration files of a model directory say.
 #include "base/files.h"
+#include "base/json_text.h"
 #include "text/tokenizer_json.h"
 
 namespace ingot {
@@ -10,7 +11,7 @@ Result<Json> read_optional(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Json();
   INGOT_ASSIGN(const std::string text, read_file(path));
-  Json json = Json::parse(text, nullptr, false);
+  Json json = parse_json<Json>(text);
   if (!json.is_object()) return input_error("{}: expected a JSON object", path.string());
   return json;
 }
