@@ -103,7 +103,10 @@ class Ablation {
     VariableLayout variables;
     int64_t workspace = 0, scratch = 0;
     for (Form& form : forms_) {
-      PassContext context{.no_fuse = settings_.no_fuse, .disabled = form.disabled, .recompute = form.recompute};
+      PassContext context{.no_fuse = settings_.no_fuse,
+                          .disabled = form.disabled,
+                          .recompute = form.recompute,
+                          .precision = settings_.precision};
       INGOT_ASSIGN(Graph graph, micro_step_graph(model_, options, context));
       add_variables_of(graph, variables);
       INGOT_ASSIGN(form.program, Program::create(std::move(graph), variables, pool_.threads()));
@@ -115,6 +118,7 @@ class Ablation {
     INGOT_TRY(arena.reserve(workspace, scratch, pool_));
     arena_ = std::make_unique<Arena>(std::move(arena));
     initialize_weights(model_, kAblationSeed, *arena_, pool_);
+    fill_weight_copies(*arena_);
     batch_ = random_batch(settings_.rows, settings_.tokens, model_.config().vocab_size, kAblationSeed);
     return {};
   }

@@ -9,6 +9,7 @@
 #include "data/sequences.h"
 #include "kernels/peak/peak.h"
 #include "median.h"
+#include "optim/loss_scale.h"
 #include "runtime/profile.h"
 #include "train/model_directory.h"
 #include "train/programs.h"
@@ -21,37 +22,54 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kWarmUpSteps = 2;
 constexpr uint64_t kSeed = 1;
 
-double peak_gflops(const ThreadPool& pool) {
-  return std::max(kernels::fp32_peak_gflops(pool), kernels::matmul_gflops(pool, DType::f32));
+double peak_gflops(const ThreadPool& pool, DType dtype) {
+  return std::max(kernels::peak_gflops(pool, dtype), kernels::matmul_gflops(pool, dtype));
 }
 
-Result<double> one_step(TrainingPrograms& programs, const Batch& batch, uint64_t step,
-                        const NodeObserver* observer = nullptr) {
-  INGOT_ASSIGN(const double loss,
-               programs.micro_step(batch, 1.0f / static_cast<float>(std::max<int64_t>(batch.counted, 1)), false,
-                                   {kSeed, step, 0, batch.rows}, observer));
-  INGOT_ASSIGN(const UpdateResult update, programs.update(1e-4, static_cast<int64_t>(step), observer));
-  if (update.skipped) return failed_error("a gradient is not finite at step {}", step);
-  return loss;
-}
+// Steps as `ingot train` takes them, fp16's scale of the loss included: a step that overflows is skipped and counts.
+class Steps {
+ public:
+  Steps(TrainingPrograms& programs, Precision precision)
+      : programs_(programs), is_scaled_(precision == Precision::fp16), scaler_(LossScaleConfig()) {}
 
-// As `ingot train` records it.
-Result<double> profiled_step(TrainingPrograms& programs, const Batch& batch, uint64_t step, Profile& profile) {
-  profile.begin_step(static_cast<int64_t>(step));
-  INGOT_ASSIGN(const double loss, one_step(programs, batch, step, &profile.observer()));
-  profile.end_step();
-  return loss;
-}
+  Result<double> run(const Batch& batch, uint64_t step, const NodeObserver* observer = nullptr) {
+    const double scale = is_scaled_ ? scaler_.scale() : 1;
+    const double factor = scale / static_cast<double>(std::max<int64_t>(batch.counted, 1));
+    INGOT_ASSIGN(const double loss, programs_.micro_step(batch, static_cast<float>(factor), false,
+                                                         {kSeed, step, 0, batch.rows}, observer));
+    INGOT_ASSIGN(const UpdateResult update, programs_.update(1e-4, updates_ + 1, observer, scale));
+    if (update.skipped && !is_scaled_) return failed_error("a gradient is not finite at step {}", step);
+    update.skipped ? scaler_.overflowed() : scaler_.stayed_finite();
+    if (!update.skipped) ++updates_;
+    return loss / scale;
+  }
+
+  // As `ingot train` records it.
+  Result<double> run_profiled(const Batch& batch, uint64_t step, Profile& profile) {
+    profile.begin_step(static_cast<int64_t>(step));
+    INGOT_ASSIGN(const double loss, run(batch, step, &profile.observer()));
+    profile.end_step();
+    return loss;
+  }
+
+  TrainingPrograms& programs() { return programs_; }
+
+ private:
+  TrainingPrograms& programs_;
+  bool is_scaled_;
+  LossScaler scaler_;
+  int64_t updates_ = 0;
+};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 // Steps without and with recording in turn, `step` being the first; which of a pair comes first changes.
-Result<double> profile_overhead(TrainingPrograms& programs, const BenchTrainOptions& options, int64_t vocab_size,
-                                uint64_t step, int threads) {
-  INGOT_ASSIGN(const Program* micro_step, programs.micro_step_program(options.batch, options.tokens, false));
-  const size_t ops = micro_step->step_count() + programs.update_program().step_count();
+Result<double> profile_overhead(Steps& steps, const BenchTrainOptions& options, int64_t vocab_size, uint64_t step,
+                                int threads) {
+  INGOT_ASSIGN(const Program* micro_step, steps.programs().micro_step_program(options.batch, options.tokens, false));
+  const size_t ops = micro_step->step_count() + steps.programs().update_program().step_count();
   Profile profile(threads, ops * static_cast<size_t>(options.steps), static_cast<size_t>(options.steps));
   std::vector<double> ratios;
   for (int64_t i = 0; i < options.steps; ++i) {
@@ -60,7 +78,7 @@ Result<double> profile_overhead(TrainingPrograms& programs, const BenchTrainOpti
       const bool recorded = second != (i % 2 != 0);
       const Batch batch = random_batch(options.batch, options.tokens, vocab_size, step);
       const auto start = Clock::now();
-      const auto loss = recorded ? profiled_step(programs, batch, step, profile) : one_step(programs, batch, step);
+      const auto loss = recorded ? steps.run_profiled(batch, step, profile) : steps.run(batch, step);
       if (!loss.ok()) return loss.error();
       seconds[recorded ? 1 : 0] = seconds_since(start);
       ++step;
@@ -94,6 +112,7 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
   settings.rows = options.batch;
   settings.tokens = options.tokens;
   settings.dropout = false;
+  settings.precision.dtype = dtype_of(options.precision);
   settings.recompute = options.recompute;
   INGOT_ASSIGN(auto programs, TrainingPrograms::create(model, settings, pool));
   initialize_weights(model, kSeed, programs->arena(), pool);
@@ -106,23 +125,24 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
   result.lower_bound = memory.lower_bound;
   result.recomputed = describe_levels(programs->passes().recompute);
 
+  Steps steps(*programs, options.precision);
   std::vector<double> seconds;
   int64_t faults = 0;
   for (int64_t step = 1; step <= kWarmUpSteps + options.steps; ++step) {
     if (step == kWarmUpSteps + 1) {
-      result.peak_gflops = peak_gflops(pool);
+      result.peak_gflops = peak_gflops(pool, dtype_of(options.precision));
       faults = static_cast<int64_t>(minor_page_faults());
     }
     const Batch batch =
         random_batch(options.batch, options.tokens, model.config().vocab_size, static_cast<uint64_t>(step));
     const auto start = Clock::now();
-    INGOT_ASSIGN(const double loss, one_step(*programs, batch, static_cast<uint64_t>(step)));
+    INGOT_ASSIGN(const double loss, steps.run(batch, static_cast<uint64_t>(step)));
     result.losses.push_back(loss);
     if (step > kWarmUpSteps) seconds.push_back(seconds_since(start));
   }
   result.page_faults = static_cast<int64_t>(minor_page_faults()) - faults;
   result.peak_rss_bytes = static_cast<int64_t>(peak_resident_bytes());
-  result.peak_gflops = std::max(result.peak_gflops, peak_gflops(pool));
+  result.peak_gflops = std::max(result.peak_gflops, peak_gflops(pool, dtype_of(options.precision)));
 
   const double step_seconds = median(seconds);
   result.step_ms = step_seconds * 1e3;
@@ -135,12 +155,12 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
     return {};
   }};
   const auto extra = static_cast<uint64_t>(kWarmUpSteps + options.steps + 1);
-  INGOT_ASSIGN([[maybe_unused]] const double loss,
-               one_step(*programs, random_batch(options.batch, options.tokens, model.config().vocab_size, extra), extra,
-                        &observer));
+  INGOT_ASSIGN(
+      [[maybe_unused]] const double loss,
+      steps.run(random_batch(options.batch, options.tokens, model.config().vocab_size, extra), extra, &observer));
   if (options.profile) {
     INGOT_ASSIGN(result.profile_overhead,
-                 profile_overhead(*programs, options, model.config().vocab_size, extra + 1, pool.threads()));
+                 profile_overhead(steps, options, model.config().vocab_size, extra + 1, pool.threads()));
   }
   return result;
 }

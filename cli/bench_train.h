@@ -19,6 +19,7 @@ struct BenchTrainOptions {
   int64_t batch = 1, tokens = 1024;
   int64_t steps = 5;
   bool fuse = true;
+  Precision precision = Precision::fp32;
   RecomputeSection recompute;
   bool profile = false;  // measure what recording a profile costs, too
 };

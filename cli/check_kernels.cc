@@ -103,7 +103,7 @@ Result<Tensors> reference_step(const Model& model, const Batch& batch, const Are
 // The variables after the first update from those in the arena.
 Tensors reference_update(const Graph& graph, const Arena& arena) {
   const auto control = update_control(kRate, {}, 1);
-  Tensors sources{{"control", {{3}, {control.begin(), control.end()}}}};
+  Tensors sources{{"control", {{3}, {control.begin(), control.end()}}}, {"gradient_scale", {{}, {1}}}};
   for (const Source& source : graph.sources)
     if (source.kind != SourceKind::input) sources[source.name] = tensor_of(arena.variable(source.name));
   return interpret_results(graph, sources);

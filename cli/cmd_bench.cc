@@ -12,6 +12,7 @@
 #include "bench_ops.h"
 #include "bench_tokenizer.h"
 #include "bench_train.h"
+#include "choice_option.h"
 #include "command.h"
 #include "train/config_codec.h"
 #include "train/plan_run.h"
@@ -24,7 +25,7 @@ namespace {
 struct BenchTrainFlags {
   std::string model;
   BenchTrainOptions options;
-  std::string precision = "fp32", memory_budget;
+  std::string memory_budget;
   int threads = 0;
   bool json = false;
 };
@@ -73,8 +74,6 @@ Status read_memory_budget(const std::string& text, RecomputeSection& recompute) 
 
 Status run_train(BenchTrainFlags flags) {
   INGOT_TRY(read_memory_budget(flags.memory_budget, flags.options.recompute));
-  if (flags.precision != "fp32")
-    return usage_error("--precision {}: this version computes in fp32 only", flags.precision);
   const RecomputeSection& recompute = flags.options.recompute;
   if ((recompute.policy == RecomputePolicy::budget) != recompute.memory_budget.has_value())
     return usage_error("--memory-budget goes with --recompute budget, and only with it");
@@ -250,13 +249,10 @@ void add_train_bench(CLI::App& verb, Command& command) {
   train->add_option("--steps", flags->options.steps, "Measured steps, after two of warm-up")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  train->add_option("--precision", flags->precision, "fp32")->capture_default_str();
-  std::map<std::string, RecomputePolicy> policies;
-  for (const RecomputePolicy policy :
-       {RecomputePolicy::none, RecomputePolicy::selective, RecomputePolicy::full, RecomputePolicy::budget})
-    policies.emplace(name_of(policy), policy);
-  train->add_option("--recompute", flags->options.recompute.policy, "What the backward pass computes again")
-      ->transform(CLI::CheckedTransformer(policies).description("none, selective, full or budget"));
+  add_precision(*train, flags->options.precision);
+  add_choice(*train, "--recompute", flags->options.recompute.policy,
+             {RecomputePolicy::none, RecomputePolicy::selective, RecomputePolicy::full, RecomputePolicy::budget},
+             "What the backward pass computes again");
   train->add_option("--memory-budget", flags->memory_budget, "Of the whole process, such as 3.4GB");
   train->add_flag("!--no-fuse", flags->options.fuse, "Run the plain ops one by one");
   train->add_flag("--profile", flags->options.profile, "Also measure what recording a profile costs");

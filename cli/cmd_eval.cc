@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/system.h"
+#include "choice_option.h"
 #include "command.h"
 #include "eval.h"
 #include "export/export_directory.h"
@@ -46,7 +47,6 @@ Result<EvalResult> evaluate_as_asked(const EvalFlags& flags, const LoadedModel& 
 }
 
 Status run_eval(const EvalFlags& flags) {
-  if (flags.precision != "fp32") return usage_error("--precision {}: this version has fp32 only", flags.precision);
   if (!flags.compare.empty()) return compare_results(flags);
   if (flags.texts.empty() && flags.choices.paths.empty() && flags.prompts.empty())
     return usage_error("nothing to evaluate: give --text, --choices or --generate, or two results to --compare");
@@ -54,8 +54,9 @@ Status run_eval(const EvalFlags& flags) {
   if (flags.model.empty()) return usage_error("no model: give its directory, as in ingot eval MODEL_DIR --text FILE");
   INGOT_ASSIGN(const LoadedModel model, open_model(flags.model));
   const ThreadPool pool(default_threads(static_cast<int>(flags.threads)));
-  INGOT_ASSIGN(const EvalResult result, evaluate_as_asked(flags, model, pool));
-  return give_out(flags, model, result);
+  const Result<EvalResult> result = evaluate_as_asked(flags, model, pool);
+  if (!result.ok()) return in_precision(result.error(), flags.precision);
+  return give_out(flags, model, *result);
 }
 
 void add_text_flags(CLI::App& verb, EvalFlags& flags, CLI::Option* text) {
@@ -139,6 +140,7 @@ Result<EvalResult> eval_text(const EvalFlags& flags, const LoadedModel& model, c
   }
   INGOT_ASSIGN(ScoringOptions scoring, resolve_scoring(model.model, flags.scoring));
   INGOT_ASSIGN(scoring.weights, weight_format_from(flags.weights));
+  scoring.precision.dtype = dtype_of(flags.precision);
   INGOT_ASSIGN(const TextScore score, score_documents(model, documents, scoring, pool));
   const EvaluationResult& overall = score.overall;
   if (!std::isfinite(overall.loss))
@@ -150,7 +152,7 @@ Result<EvalResult> eval_text(const EvalFlags& flags, const LoadedModel& model, c
                      {"template", "{text}, with the special tokens that the tokenizer's post-processor adds"},
                      {"window", scoring.window},
                      {"stride", scoring.stride},
-                     {"precision", flags.precision},
+                     {"precision", name_of(flags.precision)},
                      {"weights", flags.weights},
                      {"text", hash_text(hash.digest())}};
   result.documents = nlohmann::ordered_json::array();
@@ -197,7 +199,7 @@ void add_eval(CLI::App& app, Command& command) {
   add_choice_flags(*verb, *flags, choices);
   add_generation_flags(*verb, *flags, prompts);
   verb->add_option("--out", flags->out, "Write the result there too, with the figures of each document or question");
-  verb->add_option("--precision", flags->precision, "fp32")->capture_default_str();
+  add_precision(*verb, flags->precision);
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
       ->check(CLI::Range(1, 4096));
   verb->add_flag("--json", flags->json, "Print the result as one JSON object (docs/evaluate.md)");

@@ -7,9 +7,11 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/system.h"
+#include "choice_option.h"
 #include "command.h"
 #include "infer/generator.h"
 #include "infer/prompts.h"
+
 #include "text/chat_template.h"
 #include "text/stream_decoder.h"
 
@@ -17,7 +19,8 @@ namespace ingot::cli {
 namespace {
 
 struct GenerateFlags {
-  std::string model, prompt, chat, prompts, precision = "fp32", weights = "fp32";
+  std::string model, prompt, chat, prompts, weights = "fp32";
+  Precision precision = Precision::fp32;
   GenerateOptions options;
   int64_t threads = 0, batch_size = 8;
   bool json = false;
@@ -75,11 +78,6 @@ class TextOutput {
   bool stream_;
   std::string text_;
 };
-
-Status check_precision(const std::string& precision) {
-  if (precision == "fp32") return {};
-  return usage_error("--precision {}: this version has fp32 only", precision);
-}
 
 using Prompts = std::vector<std::vector<int32_t>>;
 
@@ -155,7 +153,6 @@ Status generate_some(const GenerateFlags& flags, GenerateOptions options, const 
 }
 
 Status run_generate(const GenerateFlags& flags) {
-  INGOT_TRY(check_precision(flags.precision));
   INGOT_ASSIGN(const WeightFormat weights, weight_format_from(flags.weights));
   INGOT_TRY(check_sampling(flags.options.sampling));
   INGOT_ASSIGN(const LoadedModel model, open_model(flags.model));
@@ -171,11 +168,12 @@ Status run_generate(const GenerateFlags& flags) {
   INGOT_ASSIGN(auto generator, Generator::create(model.model,
                                                  {.tokens = longest + std::min(options.max_tokens, context),
                                                   .sequences = sequences,
-                                                  .weights = weights},
+                                                  .weights = weights,
+                                                  .precision = {dtype_of(flags.precision), {}}},
                                                  pool));
   INGOT_TRY(load_weights_as_kept(model.directory, model.model, generator->arena(), pool));
   for (size_t first = 0; first < prompts.size(); first += static_cast<size_t>(sequences))
-    INGOT_TRY(generate_some(flags, options, tokenizer, prompts, first, *generator));
+    INGOT_TRY(in_precision(generate_some(flags, options, tokenizer, prompts, first, *generator), flags.precision));
   return {};
 }
 
@@ -217,7 +215,7 @@ void add_generate(CLI::App& app, Command& command) {
                    "The same seed gives the same text; of the first of several prompts, the next ones count up")
       ->capture_default_str()
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  verb->add_option("--precision", flags->precision, "fp32")->capture_default_str();
+  add_precision(*verb, flags->precision);
   verb->add_option("--weights", flags->weights,
                    "fp32, or int8: a quarter of the memory and of the reading a token (ingot eval --weights int8 says "
                    "what it costs)")

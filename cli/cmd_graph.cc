@@ -78,6 +78,7 @@ Result<Inspected> inspect(const GraphFlags& flags, const RunConfig& config, cons
   Inspected result;
   result.context.no_fuse = settings.no_fuse;
   result.context.disabled = settings.disabled_passes;
+  result.context.precision = settings.precision;
   if (settings.recompute.policy != RecomputePolicy::none && flags.program == "micro_step") {
     const ThreadPool pool(1);
     INGOT_ASSIGN(const auto programs, TrainingPrograms::plan(model, settings, pool));
@@ -91,7 +92,7 @@ Result<Inspected> inspect(const GraphFlags& flags, const RunConfig& config, cons
   if (flags.after.empty()) return result;
   if (!asked)
     return usage_error("--after {}: the configuration switches this pass off ({})", flags.after,
-                       settings.fuse ? "compile.disable_passes" : "training.mode eager runs none");
+                       settings.fuse ? "compile.disable_passes" : "training.mode eager takes the plain ops one by one");
   result.graph = std::move(*asked);
   return result;
 }

@@ -31,6 +31,9 @@ Json plan_json(const RunPlan& plan) {
   for (const auto& [name, count] : plan.components) components[name] = count;
   for (const RatePoint& point : plan.rates)
     rates.push_back({{"step", point.step}, {"learning_rate", point.learning_rate}});
+  Json precisions = Json::array();
+  for (const PrecisionRow& row : plan.precisions)
+    precisions.push_back({{"kind", row.kind}, {"operands", row.operands}, {"computes", row.what}});
   const auto known = [](const std::optional<int64_t>& value) { return value ? Json(*value) : Json(nullptr); };
   return {{"parameters", plan.parameters},
           {"trained_parameters", plan.trained_parameters},
@@ -43,6 +46,8 @@ Json plan_json(const RunPlan& plan) {
             {"zero_stage", l.zero_stage}}},
           {"threads", plan.threads},
           {"fits", plan.fits()},
+          {"precision", plan.precision},
+          {"precisions", precisions},
           {"memory", memory_json(plan.memory)},
           {"available_memory", plan.available_memory},
           {"activations", {{"kept_for_backward", plan.memory.kept}, {"lower_bound", plan.memory.lower_bound}}},
@@ -102,8 +107,8 @@ Status run_plan(const PlanFlags& flags) {
   if (flags.threads > 0) overrides.push_back(fmt::format("threads={}", flags.threads));
   INGOT_ASSIGN(const RunConfig config, load_config(flags.config, overrides));
   const ThreadPool pool(default_threads(static_cast<int>(config.threads.value_or(0))));
-  INGOT_ASSIGN(const RunPlan plan,
-               plan_run(config, measure_machine(pool), static_cast<int64_t>(available_memory()), pool));
+  INGOT_ASSIGN(const RunPlan plan, plan_run(config, measure_machine(pool, dtype_of(config.training.precision)),
+                                            static_cast<int64_t>(available_memory()), pool));
   if (flags.json)
     print_json(plan_json(plan));
   else

@@ -14,6 +14,7 @@
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/json_text.h"
 #include "base/parallel.h"
 #include "base/system.h"
 #include "command.h"
@@ -115,8 +116,7 @@ Status encode_lines(const Tokenizer& tokenizer, const std::string& input, Encode
   for (size_t begin = 0; begin < input.size();) {
     const size_t end = std::min(input.find('\n', begin), input.size());
     ++number;
-    const Json line = Json::parse(input.begin() + static_cast<ptrdiff_t>(begin),
-                                  input.begin() + static_cast<ptrdiff_t>(end), nullptr, false);
+    const Json line = parse_json<Json>(std::string_view(input).substr(begin, end - begin));
     if (!line.is_string()) {
       INGOT_TRY(out.flush());
       return input_error("standard input, line {}: expected a JSON string, found '{}'", number,
@@ -313,7 +313,7 @@ Status add_lines(std::string_view text, const std::string& path, const std::stri
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    Json value = Json::parse(line.begin(), line.end(), nullptr, false);
+    Json value = parse_json<Json>(line);
     if (value.is_object() && value.contains(key)) value = Json(value[key]);
     if (!value.is_string())
       return input_error("{}, line {}: expected a JSON string or an object with the string '{}'", path, number, key);

@@ -7,9 +7,11 @@
 
 #include "base/log.h"
 #include "base/system.h"
+#include "choice_option.h"
 #include "command.h"
 #include "export/shrunk_model.h"
 #include "models/shrink.h"
+
 #include "train/setup.h"
 #include "train/verify.h"
 
@@ -19,8 +21,9 @@ namespace {
 using nlohmann::ordered_json;
 
 struct VerifyFlags {
-  std::string model, reference, mode = "graph", precision = "fp32";
-  double tolerance = VerifyOptions{}.tolerance;
+  std::string model, reference, mode = "graph";
+  Precision precision = Precision::fp32;
+  std::optional<double> tolerance;
   std::optional<double> curve_tolerance;
   std::optional<int64_t> layer;
   std::string shrink, out;  // --shrink: empty without
@@ -100,7 +103,8 @@ Status run_verify(const VerifyFlags& flags) {
   const ThreadPool pool(default_threads(flags.threads));
   VerifyOptions options;
   options.fuse = flags.mode == "graph";
-  options.tolerance = flags.tolerance;
+  options.precision.dtype = dtype_of(flags.precision);
+  options.tolerance = flags.tolerance.value_or(usual_tolerance(options.precision.dtype));
   options.layer = flags.layer;
   options.curve_tolerance = flags.curve_tolerance;
   INGOT_ASSIGN(const Verification verification, verify_model(model, flags.model, flags.reference, options, pool));
@@ -125,9 +129,9 @@ void add_verify(CLI::App& app, Command& command) {
       "         ingot verify models/gpt2 --shrink 2x64 --out small    (then make its reference: docs/migrate.md)");
   verb->add_option("MODEL_DIR", flags->model, "Hugging Face directory, a run's model/, or a checkpoint")->required();
   verb->add_option("--reference", flags->reference, "What the other implementation computed (safetensors)");
-  verb->add_option("--tolerance", flags->tolerance, "Largest difference, relative to the tensor's largest entry")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  verb->add_option("--tolerance", flags->tolerance,
+                   "Largest difference, relative to the tensor's largest entry (default: 1e-4; bf16 0.15, fp16 0.025)")
+      ->check(CLI::NonNegativeNumber);
   verb->add_option("--curve-tolerance", flags->curve_tolerance,
                    "Of many steps: each loss may differ by so much of itself; norms and weights are left aside")
       ->check(CLI::NonNegativeNumber);
@@ -140,9 +144,7 @@ void add_verify(CLI::App& app, Command& command) {
   verb->add_option("--mode", flags->mode, "graph: as compiled for training; eager: op by op, naming the first NaN")
       ->check(CLI::IsMember({"graph", "eager"}))
       ->capture_default_str();
-  verb->add_option("--precision", flags->precision, "Precision of the computation")
-      ->check(CLI::IsMember({"fp32"}))
-      ->capture_default_str();
+  add_precision(*verb, flags->precision);
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
       ->check(CLI::Range(1, 4096));
   verb->add_flag("--json", flags->json, "Print the result as one JSON object");

@@ -8,11 +8,13 @@
 #include "infer/choice_scoring.h"
 #include "infer/exact_match.h"
 #include "infer/scorer.h"
+#include "train/config.h"
 
 namespace ingot::cli {
 
 struct EvalFlags {
-  std::string model, precision = "fp32", weights = "fp32", out;
+  std::string model, weights = "fp32", out;
+  Precision precision = Precision::fp32;
   std::vector<std::string> texts, compare;
   ScoringOptions scoring;
   ChoiceFiles choices;

@@ -63,7 +63,7 @@ nlohmann::ordered_json choice_settings(const EvalFlags& flags, const ChoiceSet& 
           {"subject", flags.choices.subject.empty() ? nullptr : nlohmann::ordered_json(flags.choices.subject)},
           {"limit", flags.choices.limit},
           {"window", window},
-          {"precision", flags.precision},
+          {"precision", name_of(flags.precision)},
           {"examples", flags.choices.shots > 0 ? nlohmann::ordered_json(examples_fingerprint(set)) : nullptr},
           {"questions", hash_text(fingerprint_of(set.questions))},
           {"accuracy", "the choice with the greatest log-likelihood"},
@@ -118,6 +118,7 @@ Result<EvalResult> eval_choices(const EvalFlags& flags, const LoadedModel& model
   ChoiceOptions options;
   options.window = scoring.window;
   options.batch_size = flags.batch_size;
+  options.precision.dtype = dtype_of(flags.precision);
   options.progress = [&](int64_t done, int64_t total) { progress.show(done, total); };
   INGOT_ASSIGN(const std::vector<ChoiceScore> scores, score_choices(model, set, prompter, options, pool));
   const ChoiceSummary summary = summarize(set.questions, scores);
@@ -143,6 +144,7 @@ Result<EvalResult> eval_generation(const EvalFlags& flags, const LoadedModel& mo
   INGOT_ASSIGN(const std::vector<PromptedAnswer> questions, read_prompted_answers(flags.prompts));
   QuestionProgress progress;
   ExactMatchOptions options = flags.generation;
+  options.precision.dtype = dtype_of(flags.precision);
   options.progress = [&](int64_t done, int64_t total) { progress.show(done, total); };
   INGOT_ASSIGN(const std::vector<ExactMatch> matches, score_exact_match(model, questions, options, pool));
 
@@ -171,7 +173,7 @@ Result<EvalResult> eval_generation(const EvalFlags& flags, const LoadedModel& mo
                      {"top_k", sampling.top_k},
                      {"top_p", sampling.top_p},
                      {"seed", sampling.seed},
-                     {"precision", flags.precision}};
+                     {"precision", name_of(flags.precision)}};
   result.text = fmt::format("exact match    {}\nn              {}\n", with_error(mean), mean.n);
   if (prompts_cut > 0)
     result.text += fmt::format("{} prompts cut on the left, by {} tokens together\n", prompts_cut, tokens_cut);

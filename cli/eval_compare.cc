@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json_text.h"
 #include "command.h"
 #include "eval.h"
 
@@ -14,7 +15,7 @@ constexpr const char* kExpected = "expected a file that `ingot eval … --out FI
 
 Result<Json> read_result(const std::string& path) {
   INGOT_ASSIGN(const std::string text, read_file(path));
-  Json result = Json::parse(text, nullptr, false);
+  Json result = parse_json<Json>(text);
   if (result.is_discarded()) return input_error("{}: not JSON; {}", path, kExpected);
   const bool is_result = result.is_object() && result.contains("settings") && result["settings"].is_object() &&
                          result["settings"].value("kind", Json()).is_string();

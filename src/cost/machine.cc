@@ -6,10 +6,10 @@
 
 namespace ingot {
 
-MachineLimits measure_machine(const ThreadPool& pool) {
+MachineLimits measure_machine(const ThreadPool& pool, DType dtype) {
   MachineLimits limits;
-  limits.peak_gflops = kernels::fp32_peak_gflops(pool);
-  limits.product_gflops = kernels::matmul_gflops(pool, DType::f32);
+  limits.peak_gflops = kernels::peak_gflops(pool, dtype);
+  limits.product_gflops = kernels::matmul_gflops(pool, dtype);
   limits.copy_gbytes_per_s = kernels::copy_bandwidth(pool);
   limits.peak_gflops = std::max(limits.peak_gflops, limits.product_gflops);
   return limits;

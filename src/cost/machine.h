@@ -1,6 +1,7 @@
 // What the machine can do at most, as a program's cost is held against it.
 #pragma once
 
+#include "base/dtype.h"
 #include "base/parallel.h"
 
 namespace ingot {
@@ -12,6 +13,7 @@ struct MachineLimits {
 };
 
 // Measured on the pool's threads; takes about 0.6 s. On a busy machine the figures are lower.
-MachineLimits measure_machine(const ThreadPool& pool);
+// dtype: what the operands of products are stored in.
+MachineLimits measure_machine(const ThreadPool& pool, DType dtype = DType::f32);
 
 }  // namespace ingot

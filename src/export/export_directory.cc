@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/log.h"
 #include "export/copied_files.h"
 
@@ -42,7 +43,7 @@ const char* torch_name(DType dtype) {
 Result<std::string> config_with_dtype(const WeightSource& source, const fs::path& directory, DType dtype) {
   INGOT_ASSIGN(const std::optional<std::string> text, source.read_file(kConfig));
   if (!text) return input_error("{}: there is no {}", directory.string(), kConfig);
-  auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
+  auto json = parse_json<nlohmann::ordered_json>(*text);
   if (!json.is_object()) return input_error("{}: expected a JSON object", (directory / kConfig).string());
   if (json.contains("dtype")) json["dtype"] = torch_name(dtype);
   if (json.contains("torch_dtype") || !json.contains("dtype")) json["torch_dtype"] = torch_name(dtype);

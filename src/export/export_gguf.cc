@@ -2,6 +2,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/log.h"
 #include "checkpoint/model_weights.h"
 #include "checkpoint/weight_source.h"
@@ -146,7 +147,7 @@ Status add_chat_template(const WeightSource& source, GgufMetadata& metadata) {
     return {};
   }
   INGOT_ASSIGN(const auto config, source.read_file("tokenizer_config.json"));
-  const auto json = nlohmann::json::parse(config.value_or("{}"), nullptr, false);
+  const auto json = parse_json<nlohmann::json>(config.value_or("{}"));
   if (json.is_object() && json.contains("chat_template") && json["chat_template"].is_string())
     metadata.emplace_back("tokenizer.chat_template", json["chat_template"].get<std::string>());
   return {};

@@ -1,5 +1,6 @@
 #include <set>
 
+#include "graph/storage.h"
 #include "graph/text.h"
 
 namespace ingot {
@@ -27,7 +28,7 @@ Status verify_node(const Graph& graph, NodeId id) {
     const Value& value = graph.value(node.outputs[i]);
     if (value.producer != id || value.output != static_cast<int32_t>(i))
       return wrong(fmt::format("output {} does not point back", i));
-    if (!(value.type == (*inferred)[i]))
+    if (!is_stored_form(value.type, (*inferred)[i]))
       return wrong(fmt::format("output {} has type {}, its rule gives {}", i, value.type.to_string(),
                                (*inferred)[i].to_string()));
   }

@@ -158,7 +158,7 @@ Result<std::vector<ChoiceScore>> score_choices(const LoadedModel& model, const C
   for (const EncodedQuestion& question : encoded) longest = std::max(longest, question.group.tokens());
   const auto total = static_cast<int64_t>(encoded.size());
   const int64_t rows = std::clamp<int64_t>(options.batch_size, 1, std::max<int64_t>(1, total));
-  auto created = LikelihoodScorer::create(model.model, rows, longest, pool);
+  auto created = LikelihoodScorer::create(model.model, rows, longest, pool, options.precision);
   if (!created.ok() && rows > 1)
     return Error{created.error().kind,
                  created.error().message + fmt::format(", or fewer than {} questions at a time (--batch-size)", rows)};

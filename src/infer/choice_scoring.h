@@ -34,7 +34,8 @@ struct ChoiceScore {
 ChoiceScore judge(const Question& question, const EncodedQuestion& encoded, std::vector<double> log_likelihoods);
 
 struct ChoiceOptions {
-  int64_t window = 0;      // as ScoringOptions'
+  int64_t window = 0;  // as ScoringOptions'
+  MixedPrecision precision = {};
   int64_t batch_size = 8;  // questions at a time; changes the results in their rounding alone
   std::function<void(int64_t done, int64_t total)> progress;  // questions; on the calling thread; may be empty
 };

@@ -23,7 +23,8 @@ struct ExactMatchOptions {
   int64_t max_tokens = 64;
   SamplingOptions sampling{.temperature = 0};  // question i (from 0) is sampled with seed + i
   std::string stop = "\n";                     // the text ends before its first occurrence; empty: nowhere
-  bool ignore_case = false;                    // of ASCII letters
+  MixedPrecision precision = {};
+  bool ignore_case = false;                                   // of ASCII letters
   std::function<void(int64_t done, int64_t total)> progress;  // on the calling thread; may be empty
 };
 

@@ -51,6 +51,7 @@ Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& opt
   INGOT_TRY(run_passes(graph, forward_passes(), context));
   INGOT_TRY(run_passes(graph, backward_passes(), context));
   graph.remove_dead_nodes();
+  graph.remove_unread_sources();  // of weights that are read in 16 bits alone
   return graph.compacted();
 }
 
@@ -60,6 +61,7 @@ Result<std::unique_ptr<Generator>> Generator::create(const Model& model, const G
               options.sequences, options.tokens);
   std::unique_ptr<Generator> generator(new Generator(model, pool));
   generator->weights_ = options.weights;
+  generator->passes_.precision = options.precision;
   generator->context_ = std::min(options.tokens, model.config().max_position_embeddings);
   // Room for the padding of the last batch of a prompt; beside longer ones also a full sequence is padded.
   const int64_t grain = batch_for(generator->context_, kBatches.back());

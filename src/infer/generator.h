@@ -24,6 +24,7 @@ struct GeneratorOptions {
   int64_t tokens = 1;     // of a sequence, at most; no more than the model's context
   int64_t sequences = 1;  // that are read side by side
   WeightFormat weights = WeightFormat::fp32;
+  MixedPrecision precision = {};
 };
 
 using Tokens = std::span<const int32_t>;

@@ -72,10 +72,12 @@ struct LikelihoodScorer::Step {
 };
 
 Result<std::unique_ptr<LikelihoodScorer>> LikelihoodScorer::create(const Model& model, int64_t rows, int64_t tokens,
-                                                                   const ThreadPool& pool) {
+                                                                   const ThreadPool& pool,
+                                                                   const MixedPrecision& precision) {
   INGOT_CHECK(rows >= 1 && tokens >= 1, "a scorer of {} rows of {} tokens", rows, tokens);
   INGOT_TRY(model.check_length(tokens, "scoring"));
   std::unique_ptr<LikelihoodScorer> scorer(new LikelihoodScorer(model, rows, pool));
+  scorer->passes_.precision = precision;
   scorer->tokens_ = tokens;
   // Behind the last token there is room for the padding of the run that reads it.
   scorer->capacity_ = tokens + smallest_for(tokens, kPrefixTokens);

@@ -36,7 +36,7 @@ class LikelihoodScorer {
   // For `rows` groups at a time of up to `tokens` tokens() each. Error: usage where the machine has no memory for it,
   // or the model has no positions for them.
   static Result<std::unique_ptr<LikelihoodScorer>> create(const Model& model, int64_t rows, int64_t tokens,
-                                                          const ThreadPool& pool);
+                                                          const ThreadPool& pool, const MixedPrecision& precision = {});
 
   const Arena& arena() const { return *arena_; }
   int64_t rows() const { return rows_; }

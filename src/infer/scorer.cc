@@ -99,10 +99,11 @@ Result<ScoringOptions> resolve_scoring(const Model& model, ScoringOptions option
   return options;
 }
 
-Result<std::unique_ptr<Scorer>> Scorer::create(const Model& model, int64_t rows, int64_t tokens,
-                                               const ThreadPool& pool) {
+Result<std::unique_ptr<Scorer>> Scorer::create(const Model& model, int64_t rows, int64_t tokens, const ThreadPool& pool,
+                                               const MixedPrecision& precision) {
   INGOT_TRY(model.check_length(tokens, "evaluation"));
   std::unique_ptr<Scorer> scorer(new Scorer(model, pool));
+  scorer->passes_.precision = precision;
   INGOT_ASSIGN(Graph graph, scorer->graph_of(rows, tokens));
   add_variables_of(graph, scorer->variables_);
   INGOT_ASSIGN(auto program, Program::create(std::move(graph), scorer->variables_, pool.threads()));
@@ -154,9 +155,12 @@ Result<TextScore> score_documents(const LoadedModel& model, const std::vector<st
   batches_options.sequence_length = options.window;
   const int64_t tokens = padded_length(longest, options.window);
   const int64_t rows = std::clamp<int64_t>(kBatchTokens / tokens, 1, most_windows);
-  INGOT_ASSIGN(auto scorer, Scorer::create(model.model, rows, tokens, pool));
+  INGOT_ASSIGN(auto scorer, Scorer::create(model.model, rows, tokens, pool, options.precision));
   INGOT_TRY(load_weights(model.directory, model.model, scorer->arena()));
-  if (options.weights == WeightFormat::int8) INGOT_TRY(round_weights_to_int8(model.model, scorer->arena(), pool));
+  if (options.weights == WeightFormat::int8) {
+    INGOT_TRY(round_weights_to_int8(model.model, scorer->arena(), pool));
+    fill_weight_copies(scorer->arena());
+  }
   const auto loss_of = [&](const Batch& batch, float scale) { return scorer->loss(batch, scale); };
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sources[i]->count() == 0) continue;

@@ -37,7 +37,7 @@ class Scorer {
   // For batches of up to `rows` sequences of up to `tokens` tokens. Error: usage where the machine has no memory for
   // it, or the model has no positions for them.
   static Result<std::unique_ptr<Scorer>> create(const Model& model, int64_t rows, int64_t tokens,
-                                                const ThreadPool& pool);
+                                                const ThreadPool& pool, const MixedPrecision& precision = {});
 
   const Arena& arena() const { return *arena_; }
   // The loss part of a batch (its sum over counted targets times loss_scale). The program of each shape is compiled at
@@ -65,6 +65,7 @@ struct ScoringOptions {
   int64_t window = 0;  // 0: the model's context
   int64_t stride = 0;  // 0: half a window
   WeightFormat weights = WeightFormat::fp32;
+  MixedPrecision precision = {};
 };
 
 struct DocumentScore {

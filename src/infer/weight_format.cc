@@ -52,7 +52,7 @@ Result<WeightFormat> weight_format_from(std::string_view name) {
 Status load_weights_as_kept(const fs::path& directory, const Model& model, const Arena& arena, const ThreadPool& pool) {
   std::vector<float> plain;
   return for_each_weight(directory, model, [&](const std::string& parameter, const ConstTensorView& tensor) -> Status {
-    if (arena.variables().find(parameter) != nullptr) convert_to_f32(tensor, arena.variable(parameter).span<float>());
+    fill_weight(arena, parameter, tensor);
     for (const bool transposed : {false, true}) {
       const QuantizedName name{parameter, transposed};
       if (arena.variables().find(name.values()) == nullptr) continue;

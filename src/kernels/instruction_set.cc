@@ -50,5 +50,13 @@ Status choose_instruction_set(std::string_view name) {
                      fmt::join(all_instruction_sets(), ", "));
 }
 
+bool has_avx512_bf16() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
 }  // namespace ingot::kernels
 #endif  // HWY_ONCE

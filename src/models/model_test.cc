@@ -164,6 +164,7 @@ TEST(Model, TakesHeadDimAsItsOwnKey) {
 }
 
 TEST(Model, RefusesWhatItDoesNotHonour) {
+  const std::string deep = std::string(1000000, '[') + std::string(1000000, ']');
   const std::vector<std::tuple<std::string, ErrorKind, std::string>> cases{
       {R"({"model_type": "gpt3"})", ErrorKind::usage, "known are gpt2, llama"},
       {R"({"hidden_size": 4})", ErrorKind::usage, "no model_type"},
@@ -196,10 +197,12 @@ TEST(Model, RefusesWhatItDoesNotHonour) {
       {R"({"model_type": "gemma2", "attn_logit_softcapping": 0})", ErrorKind::input, "attn_logit_softcapping"},
       {R"({"model_type": "gemma2", "query_pre_attn_scalar": -1})", ErrorKind::input, "query_pre_attn_scalar"},
       {R"({"model_type": "llama", "vocab_size": 2000000000, "hidden_size": 2000000, "num_attention_heads": 2})",
-       ErrorKind::usage, "at most"}};
+       ErrorKind::usage, "at most"},
+      {R"({"model_type": "gpt2", "task_specific_params": )" + deep + "}", ErrorKind::input, "deeper than 256 levels"},
+      {R"({"model_type": "gpt2", "n_layer": )" + deep + "}", ErrorKind::input, "deeper than 256 levels"}};
   for (const auto& [json, kind, expected] : cases) {
     const auto model = Model::from_json(json, "DIR/config.json");
-    ASSERT_FALSE(model.ok()) << json;
+    ASSERT_FALSE(model.ok()) << json.substr(0, 200);
     EXPECT_EQ(model.error().kind, kind) << model.error().message;
     EXPECT_EQ(model.error().message.find("DIR/config.json: "), 0u) << model.error().message;
     EXPECT_NE(model.error().message.find(expected), std::string::npos) << model.error().message;

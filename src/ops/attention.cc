@@ -1,5 +1,6 @@
 #include "ops/attention.h"
 
+#include "graph/storage.h"
 #include "ops/attention_grad.h"
 #include "ops/attention_reference.h"
 
@@ -9,9 +10,9 @@ namespace {
 Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& attributes) {
   if (inputs.size() != 4) return failed_error("{} inputs, expected q, k, v and first_visible", inputs.size());
   const Shape &q = inputs[0].shape, &k = inputs[1].shape;
-  if (q.rank() != 4 || k.rank() != 4 || !(inputs[2] == inputs[1]) || inputs[0].dtype != inputs[1].dtype)
-    return failed_error("q {}, k {} and v {}, expected [B,T,H,D] and twice [B,T,Hkv,D] of one dtype",
-                        inputs[0].to_string(), inputs[1].to_string(), inputs[2].to_string());
+  if (q.rank() != 4 || k.rank() != 4 || !(inputs[2].shape == k))
+    return failed_error("q {}, k {} and v {}, expected [B,T,H,D] and twice [B,T,Hkv,D]", inputs[0].to_string(),
+                        inputs[1].to_string(), inputs[2].to_string());
   if (k[0] != q[0] || k[1] != q[1] || k[3] != q[3] || k[2] == 0 || q[2] % k[2] != 0)
     return failed_error("k {} does not fit q {}", k.to_string(), q.to_string());
   if (!(inputs[3] == Type{DType::i32, {q[0], q[1]}}))
@@ -20,7 +21,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (a.window < 0 || !(a.dropout >= 0 && a.dropout < 1))
     return failed_error("window {} and dropout {}, expected at least 0 and within [0, 1)", a.window, a.dropout);
   if (!(a.softcap >= 0)) return failed_error("a softcap of {}, expected at least 0", a.softcap);
-  return std::vector<Type>{inputs[0], {DType::f32, {q[0], q[2], q[1], 2}}};
+  return std::vector<Type>{computed(inputs[0]), {DType::f32, {q[0], q[2], q[1], 2}}};
 }
 
 void gradient(GradientContext& context) {

@@ -1,5 +1,6 @@
 #include "ops/attention_grad.h"
 
+#include "graph/storage.h"
 #include "ops/attention_reference.h"
 #include "ops/interpret.h"
 
@@ -10,11 +11,11 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (inputs.size() != 7)
     return failed_error("{} inputs, expected q, k, v, first_visible, out, lse and dout", inputs.size());
   INGOT_ASSIGN(const std::vector<Type> forward, kAttention.infer(inputs.first(4), attributes));
-  if (!(inputs[4] == forward[0]) || !(inputs[5] == forward[1]) || !(inputs[6] == forward[0]))
+  if (!(computed(inputs[4]) == forward[0]) || !(inputs[5] == forward[1]) || !(computed(inputs[6]) == forward[0]))
     return failed_error("out {}, lse {} and dout {}, expected {}, {} and {}", inputs[4].to_string(),
                         inputs[5].to_string(), inputs[6].to_string(), forward[0].to_string(), forward[1].to_string(),
                         forward[0].to_string());
-  return std::vector<Type>{inputs[0], inputs[1], inputs[2]};
+  return std::vector<Type>{computed(inputs[0]), computed(inputs[1]), computed(inputs[2])};
 }
 
 void evaluate(const EvalContext& context) {

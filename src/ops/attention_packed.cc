@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/storage.h"
 #include "ops/attention_packed_grad.h"
 #include "ops/attention_packed_layout.h"
 #include "ops/attention_reference.h"
@@ -55,7 +56,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
     return failed_error("qkv {}, expected [B,T,{}]", rows.to_string(), (a.heads + 2 * a.kv_heads) * a.head_dim);
   if (!(inputs[1] == Type{DType::i32, {rows[0], rows[1]}}))
     return failed_error("first_visible {}, expected i32[{},{}]", inputs[1].to_string(), rows[0], rows[1]);
-  return std::vector<Type>{{inputs[0].dtype, {rows[0], rows[1], a.heads * a.head_dim}},
+  return std::vector<Type>{{computed(inputs[0]).dtype, {rows[0], rows[1], a.heads * a.head_dim}},
                            {DType::f32, {rows[0], a.heads, rows[1], 2}}};
 }
 

@@ -1,5 +1,6 @@
 #include "ops/attention_packed_grad.h"
 
+#include "graph/storage.h"
 #include "ops/attention_packed_layout.h"
 #include "ops/attention_reference.h"
 #include "ops/interpret.h"
@@ -11,11 +12,11 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (inputs.size() != 5)
     return failed_error("{} inputs, expected qkv, first_visible, out, lse and dout", inputs.size());
   INGOT_ASSIGN(const std::vector<Type> forward, kAttentionPacked.infer(inputs.first(2), attributes));
-  if (!(inputs[2] == forward[0]) || !(inputs[3] == forward[1]) || !(inputs[4] == forward[0]))
+  if (!(computed(inputs[2]) == forward[0]) || !(inputs[3] == forward[1]) || !(computed(inputs[4]) == forward[0]))
     return failed_error("out {}, lse {} and dout {}, expected {}, {} and {}", inputs[2].to_string(),
                         inputs[3].to_string(), inputs[4].to_string(), forward[0].to_string(), forward[1].to_string(),
                         forward[0].to_string());
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 void evaluate(const EvalContext& context) {

@@ -1,5 +1,7 @@
 #include "ops/cached_attention.h"
 
+#include "graph/storage.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +21,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
     return failed_error("start {}, expected i32[{}]", inputs[3].to_string(), q[0]);
   if (attributes.as<CachedAttentionAttributes>().window < 0) return failed_error("a negative window");
   if (attributes.as<CachedAttentionAttributes>().softcap < 0) return failed_error("a negative softcap");
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 // One query's row: q and out are [D], k and v the [S,D] of its head; sees the positions first to last.

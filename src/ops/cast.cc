@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/storage.h"
 #include "ops/elementwise.h"
 
 namespace ingot {
@@ -21,11 +22,10 @@ const OpDef kCast{
           if (is_float(from) && is_float(to))
             context.input_gradients[0] = cast(context.builder, context.output_gradients[0], from);
         },
-    // The reference holds every floating-point dtype in double, so only a cast to integers changes numbers.
     .evaluate =
         [](const EvalContext& context) {
-          const bool integer = !is_float(context.node.attributes.as<CastAttributes>().dtype);
-          evaluate_unary(context, [integer](double x) { return integer ? std::trunc(x) : x; });
+          const DType to = context.node.attributes.as<CastAttributes>().dtype;
+          evaluate_unary(context, [to](double x) { return is_float(to) ? stored(x, to) : std::trunc(x); });
         },
     .parse_attributes = &parse_attributes<CastAttributes>,
     .examples =

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/storage.h"
+
 namespace ingot {
 namespace {
 
@@ -15,7 +17,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes&)
   const Type scalar{DType::f32, {}};
   if (!(inputs[2] == scalar) || !(inputs[3] == scalar))
     return failed_error("scale and dloss are {} and {}, expected f32[]", inputs[2].to_string(), inputs[3].to_string());
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 void evaluate(const EvalContext& context) {

@@ -1,5 +1,6 @@
 #include "ops/elementwise.h"
 
+#include "graph/storage.h"
 #include "ops/reshape.h"
 #include "ops/sum.h"
 
@@ -37,10 +38,10 @@ int64_t BroadcastIndex::operator()(int64_t out_index) const {
 
 Result<std::vector<Type>> infer_elementwise(std::span<const Type> inputs, size_t count) {
   if (inputs.size() != count) return failed_error("{} inputs, expected {}", inputs.size(), count);
-  Type out = inputs[0];
+  Type out = computed(inputs[0]);
   for (const Type& type : inputs) {
     if (type.packed_bytes > 0) return failed_error("an input is packed, expected plain");
-    if (type.dtype != out.dtype)
+    if (computed(type).dtype != out.dtype)
       return failed_error("inputs of dtypes {} and {}", name_of(out.dtype), name_of(type.dtype));
     INGOT_ASSIGN(out.shape, broadcast_shapes(out.shape, type.shape));
   }

@@ -1,5 +1,7 @@
 #include "ops/embedding_grad.h"
 
+#include "graph/storage.h"
+
 namespace ingot {
 namespace {
 
@@ -12,7 +14,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
                     Shape(dy.dims().first(static_cast<size_t>(ids.rank()))) == ids;
   if (!fits)
     return failed_error("{} and {}, expected i32 [...] and [...,C]", inputs[0].to_string(), inputs[1].to_string());
-  const Type out{inputs.back().dtype, {rows, dy[-1]}};
+  const Type out{computed(inputs.back()).dtype, {rows, dy[-1]}};
   if (accumulate && !(inputs[2] == out))
     return failed_error("an accumulator {}, expected {}", inputs[2].to_string(), out.to_string());
   return std::vector<Type>{out};

@@ -32,11 +32,12 @@ std::vector<RefTensor> evaluate(const OpDef& op, const Attributes& attributes, c
   return evaluate_op(op, attributes, types, inputs);
 }
 
-Data clip(double max_norm, const std::vector<double>& parts, std::vector<int64_t> members) {
+Data clip(double max_norm, const std::vector<double>& parts, std::vector<int64_t> members, double gradient_scale = 1) {
   std::vector<RefTensor> tensors;
   for (double part : parts) tensors.push_back({{}, {part}});
+  tensors.push_back({{}, {gradient_scale}});
   return evaluate(kClipFactor, ClipFactorAttributes{max_norm, std::move(members)}, tensors,
-                  std::vector<DType>(parts.size(), DType::f32))[0]
+                  std::vector<DType>(tensors.size(), DType::f32))[0]
       .data;
 }
 
@@ -83,6 +84,14 @@ TEST(ClipFactor, UsesTheMembersNormAndSkipsForAnyPart) {
   EXPECT_EQ(clip(0, {9, 16}, {0, 1}), (Data{1, 0, 5}));
   EXPECT_EQ(clip(1, {9, std::numeric_limits<double>::infinity()}, {0}), (Data{0, 1, 3}));
   EXPECT_EQ(clip(1, {std::nan(""), 4}, {1}), (Data{0, 1, 2}));
+}
+
+// Gradients 3 and 4 at a scale of 8: sums of squares 64 times as large, and the factor takes the scale away.
+TEST(ClipFactor, JudgesByTheNormWithoutTheGradientsScale) {
+  EXPECT_EQ(clip(10, {576, 1024}, {0, 1}, 8), (Data{0.125, 0, 5}));
+  EXPECT_EQ(clip(0, {576, 1024}, {1}, 8), (Data{0.125, 0, 4}));
+  EXPECT_EQ(clip(1, {576, 1024}, {0, 1}, 8), (Data{1 / (5 + 1e-6) / 8, 0, 5}));
+  EXPECT_EQ(clip(1, {std::numeric_limits<double>::infinity(), 1024}, {1}, 8), (Data{0, 1, 4}));
 }
 
 // Four tokens through a cache, in parts, see what attention on the whole sees; the cache is longer than needed.

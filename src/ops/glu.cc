@@ -1,5 +1,6 @@
 #include "ops/glu.h"
 
+#include "graph/storage.h"
 #include "ops/glu_grad.h"
 #include "ops/interpret.h"
 #include "ops/registry.h"
@@ -9,7 +10,7 @@ namespace {
 
 Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& attributes) {
   if (inputs.size() != 1) return failed_error("{} inputs, expected 1", inputs.size());
-  Type out = inputs[0];
+  Type out = computed(inputs[0]);
   if (out.shape.rank() == 0 || out.shape[-1] % 2 != 0)
     return failed_error("x {}, expected an even last extent", out.shape.to_string());
   out.shape[-1] /= 2;

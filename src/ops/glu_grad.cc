@@ -1,5 +1,6 @@
 #include "ops/glu_grad.h"
 
+#include "graph/storage.h"
 #include "ops/interpret.h"
 #include "ops/registry.h"
 
@@ -9,9 +10,9 @@ namespace {
 Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& attributes) {
   if (inputs.size() != 2) return failed_error("{} inputs, expected x and dy", inputs.size());
   INGOT_ASSIGN(const std::vector<Type> forward, kGlu.infer(inputs.first(1), attributes));
-  if (!(inputs[1] == forward[0]))
+  if (!(computed(inputs[1]) == forward[0]))
     return failed_error("dy {}, expected {}", inputs[1].to_string(), forward[0].to_string());
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 struct Slope {

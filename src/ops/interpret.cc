@@ -1,6 +1,7 @@
 #include "ops/interpret.h"
 
 #include "graph/builder.h"
+#include "graph/storage.h"
 
 namespace ingot {
 
@@ -24,7 +25,12 @@ std::vector<RefTensor> interpret(const Graph& graph, const std::map<std::string,
       outputs.push_back({shape, std::vector<double>(static_cast<size_t>(shape.elements()), 0.0)});
     }
     node.op->evaluate({graph, node, inputs, outputs, random});
-    for (size_t i = 0; i < outputs.size(); ++i) values[static_cast<size_t>(node.outputs[i])] = std::move(outputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const DType dtype = graph.type(node.outputs[i]).dtype;
+      if (is_narrow(dtype))
+        for (double& value : outputs[i].data) value = stored(value, dtype);
+      values[static_cast<size_t>(node.outputs[i])] = std::move(outputs[i]);
+    }
   }
   return values;
 }

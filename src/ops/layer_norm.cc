@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/storage.h"
 #include "ops/axes.h"
 #include "ops/layer_norm_grad.h"
 
@@ -19,7 +20,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
     if (!(type.shape == trailing))
       return failed_error("a weight or bias of shape {}, expected {}", type.shape.to_string(), trailing.to_string());
   const Type statistics{DType::f32, leading_shape(x, axes)};
-  return std::vector<Type>{inputs[0], statistics, statistics};
+  return std::vector<Type>{computed(inputs[0]), statistics, statistics};
 }
 
 void gradient(GradientContext& context) {

@@ -1,5 +1,6 @@
 #include "ops/layer_norm_grad.h"
 
+#include "graph/storage.h"
 #include "ops/axes.h"
 
 namespace ingot {
@@ -24,8 +25,8 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   INGOT_TRY(expect("rstd", leading));
   INGOT_TRY(expect("dy", x));
   if (has_residual) INGOT_TRY(expect("residual", x));
-  std::vector<Type> out{inputs[0]};
-  for (int i = 0; i < (has_weight ? 1 : 0) + (has_bias ? 1 : 0); ++i) out.push_back({inputs[0].dtype, trailing});
+  std::vector<Type> out{computed(inputs[0])};
+  for (int i = 0; i < (has_weight ? 1 : 0) + (has_bias ? 1 : 0); ++i) out.push_back({out[0].dtype, trailing});
   return out;
 }
 

@@ -48,7 +48,7 @@ void evaluate(const EvalContext& context) {
   }
   auto products =
       evaluate_op(kMatmul, MatmulAttributes{false, transposed}, std::span(types).first(2), std::span(tensors).first(2));
-  const Type loss_types[] = {{types[0].dtype, products[0].shape}, types[2], types[3]};
+  const Type loss_types[] = {{DType::f32, products[0].shape}, types[2], types[3]};
   const RefTensor loss_inputs[] = {capped_logits(std::move(products[0]), softcap), tensors[2], tensors[3]};
   context.outputs[0].data = evaluate_op(kCrossEntropy, {}, loss_types, loss_inputs)[0].data;
 }

@@ -1,5 +1,6 @@
 #include "ops/linear_cross_entropy_grad.h"
 
+#include "graph/storage.h"
 #include "ops/cross_entropy_grad.h"
 #include "ops/interpret.h"
 #include "ops/matmul.h"
@@ -11,7 +12,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (inputs.size() != 5) return failed_error("{} inputs, expected x, w, targets, scale and dloss", inputs.size());
   INGOT_ASSIGN(const std::vector<Type> loss, kLinearCrossEntropy.infer(inputs.first(4), attributes));
   if (!(inputs[4] == loss[0])) return failed_error("dloss {}, expected f32[]", inputs[4].to_string());
-  return std::vector<Type>{loss[0], inputs[0], {inputs[1].dtype, inputs[1].shape}};
+  return std::vector<Type>{loss[0], computed(inputs[0]), computed(inputs[1])};
 }
 
 void evaluate(const EvalContext& context) {
@@ -37,6 +38,7 @@ void evaluate(const EvalContext& context) {
   RefTensor d = evaluate_op(kCrossEntropyGrad, {}, loss_types, loss_inputs)[0];
   for (size_t i = 0; softcap > 0 && i < d.data.size(); ++i)
     d.data[i] *= 1 - logits.data[i] / softcap * (logits.data[i] / softcap);
+  for (double& one : d.data) one = stored(one, types[0].dtype);
   context.outputs[1].data = product(d, w, {false, !transposed}).data;
   context.outputs[2].data = (transposed ? product(d, x, {true, false}) : product(x, d, {true, false})).data;
 }

@@ -1,5 +1,7 @@
 #include "ops/mask_scores.h"
 
+#include "graph/storage.h"
+
 namespace ingot {
 namespace {
 
@@ -11,7 +13,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (!(first == Shape{scores[0], scores[2]}) || inputs[1].dtype != DType::i32)
     return failed_error("first_visible is {}, expected i32[{},{}]", inputs[1].to_string(), scores[0], scores[2]);
   if (attributes.as<MaskScoresAttributes>().window < 0) return failed_error("a negative window");
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 void evaluate(const EvalContext& context) {

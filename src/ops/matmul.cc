@@ -1,5 +1,6 @@
 #include "ops/matmul.h"
 
+#include "graph/storage.h"
 #include "ops/reshape.h"
 
 namespace ingot {
@@ -38,7 +39,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   Shape shape = inputs[0].shape;
   if (flags.transpose_a) shape[-2] = inputs[0].shape[-1];
   shape[-1] = extents.n;
-  return std::vector<Type>{{inputs[0].dtype, shape}};
+  return std::vector<Type>{{computed(inputs[0]).dtype, shape}};
 }
 
 ValueId rows_of(Builder& builder, ValueId x) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "graph/storage.h"
 #include "ops/axes.h"
 #include "ops/rms_norm_grad.h"
 
@@ -16,7 +17,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (x.rank() < 1) return failed_error("a scalar, expected at least one axis");
   if (has_weight && !(inputs[1].shape == trailing_shape(x)))
     return failed_error("a weight of shape {} for {}", inputs[1].shape.to_string(), x.to_string());
-  return std::vector<Type>{inputs[0], {DType::f32, leading_shape(x)}};
+  return std::vector<Type>{computed(inputs[0]), {DType::f32, leading_shape(x)}};
 }
 
 void gradient(GradientContext& context) {

@@ -1,5 +1,6 @@
 #include "ops/rms_norm_grad.h"
 
+#include "graph/storage.h"
 #include "ops/axes.h"
 
 namespace ingot {
@@ -22,8 +23,8 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   INGOT_TRY(expect("rstd", leading_shape(x)));
   INGOT_TRY(expect("dy", x));
   if (has_residual) INGOT_TRY(expect("residual", x));
-  std::vector<Type> out{inputs[0]};
-  if (has_weight) out.push_back({inputs[0].dtype, trailing_shape(x)});
+  std::vector<Type> out{computed(inputs[0])};
+  if (has_weight) out.push_back({out[0].dtype, trailing_shape(x)});
   return out;
 }
 

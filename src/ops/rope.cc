@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "graph/storage.h"
+
 namespace ingot {
 namespace {
 
@@ -14,7 +16,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   if (!(inputs[1].shape == Shape{x[0], x[1]}) || inputs[1].dtype != DType::i32)
     return failed_error("positions are {}, expected i32[{},{}]", inputs[1].to_string(), x[0], x[1]);
   if (rotated_heads < -1 || rotated_heads > x[2]) return failed_error("{} rotated heads of {}", rotated_heads, x[2]);
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 void evaluate(const EvalContext& context) {

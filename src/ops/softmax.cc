@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "graph/storage.h"
 #include "ops/axes.h"
 #include "ops/softmax_grad.h"
 
@@ -13,7 +14,7 @@ namespace {
 Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes&) {
   if (inputs.size() != 1) return failed_error("{} inputs, expected 1", inputs.size());
   if (inputs[0].shape.rank() < 1) return failed_error("a scalar, expected at least one axis");
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 void evaluate(const EvalContext& context) {

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "graph/storage.h"
 #include "ops/axes.h"
 
 namespace ingot {
@@ -9,10 +10,10 @@ namespace {
 
 Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes&) {
   if (inputs.size() != 2) return failed_error("{} inputs, expected 2", inputs.size());
-  if (!(inputs[0] == inputs[1]) || inputs[0].shape.rank() < 1)
-    return failed_error("{} and {}, expected the same type of at least one axis", inputs[0].to_string(),
+  if (!(inputs[0].shape == inputs[1].shape) || inputs[0].shape.rank() < 1)
+    return failed_error("{} and {}, expected the same shape of at least one axis", inputs[0].to_string(),
                         inputs[1].to_string());
-  return std::vector<Type>{inputs[0]};
+  return std::vector<Type>{computed(inputs[0])};
 }
 
 void evaluate(const EvalContext& context) {

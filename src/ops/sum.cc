@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/storage.h"
 #include "ops/broadcast_to.h"
 #include "ops/elementwise.h"
 #include "ops/reshape.h"
@@ -25,7 +26,7 @@ Result<std::vector<Type>> infer(std::span<const Type> inputs, const Attributes& 
   std::vector<int64_t> dims;
   for (int axis = 0; axis < inputs[0].shape.rank(); ++axis)
     if (!std::ranges::binary_search(axes, axis)) dims.push_back(inputs[0].shape[axis]);
-  return std::vector<Type>{{inputs[0].dtype, Shape(dims)}};
+  return std::vector<Type>{{computed(inputs[0]).dtype, Shape(dims)}};
 }
 
 void gradient(GradientContext& context) {

@@ -23,7 +23,7 @@ void keep_what_is_needed(Graph& graph) {
 }
 
 Status run(Graph& graph, std::span<const Pass> passes, const StepGraphOptions& options, PassContext& context) {
-  return options.fuse ? run_passes(graph, passes, context) : Status();
+  return run_passes(graph, passes_of_mode(passes, !options.fuse), context);
 }
 
 Result<Graph> finished(Graph graph, const StepGraphOptions& options, PassContext& context) {

@@ -16,9 +16,9 @@ bool is_frozen(const std::string& name, const std::vector<std::string>& freeze) 
 }
 
 Status run(Graph& graph, std::span<const Pass> passes, bool fuse, PassContext& context, const PassTrace& trace) {
-  if (!fuse) return {};
-  if (!trace) return run_passes(graph, passes, context);
-  return run_passes(graph, passes, context, [&](const Pass& pass, const Graph& now) { trace(pass.name, now); });
+  const std::vector<Pass> chosen = passes_of_mode(passes, !fuse);
+  if (!trace) return run_passes(graph, chosen, context);
+  return run_passes(graph, chosen, context, [&](const Pass& pass, const Graph& now) { trace(pass.name, now); });
 }
 
 // The forward pass and its loss, as every program has them.

@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "graph/storage.h"
 #include "ops/broadcast_to.h"
+#include "ops/cast.h"
 #include "ops/concat.h"
 #include "ops/matmul.h"
 #include "ops/repeat_interleave.h"
@@ -31,6 +33,17 @@ ValueId fold_transpose(Rewriter& rewriter, NodeId id) {
   const ValueId x = node.inputs[0];
   if (std::ranges::is_sorted(permutation)) return x;
   return rewriter.producer(x, kTranspose) == kNone ? kNone : rewriter.transposed(x, permutation, id);
+}
+
+// A cast that changes nothing, or that undoes the widening of what is narrow already.
+ValueId fold_cast(Rewriter& rewriter, NodeId id) {
+  const ValueId x = rewriter.node(id).inputs[0];
+  const DType to = rewriter.type(rewriter.node(id).outputs[0]).dtype;
+  if (rewriter.type(x).dtype == to) return x;
+  const NodeId inner = rewriter.producer(x, kCast);
+  if (inner == kNone || !is_narrow(to) || rewriter.type(x).dtype != DType::f32) return kNone;
+  const ValueId origin = rewriter.node(inner).inputs[0];
+  return rewriter.type(origin).dtype == to ? origin : kNone;
 }
 
 // Whether a transpose swaps the last two axes and no others.
@@ -155,14 +168,9 @@ ValueId join_of_parts(Rewriter& rewriter, NodeId id) {
 
 std::span<const FoldRule> layout_rules() {
   static const FoldRule kRules[] = {
-      {&kReshape, fold_reshape},
-      {&kTranspose, fold_transpose},
-      {&kMatmul, fold_matmul},
-      {&kBroadcastTo, fold_broadcast},
-      {&kSum, fold_sum},
-      {&kRepeatInterleave, fold_repeat},
-      {nullptr, broadcast_operand},
-      {nullptr, whole_part},
+      {&kReshape, fold_reshape},         {&kTranspose, fold_transpose},   {&kCast, fold_cast},
+      {&kMatmul, fold_matmul},           {&kBroadcastTo, fold_broadcast}, {&kSum, fold_sum},
+      {&kRepeatInterleave, fold_repeat}, {nullptr, broadcast_operand},    {nullptr, whole_part},
       {nullptr, join_of_parts},
   };
   return kRules;

@@ -1,6 +1,7 @@
 #include "passes/fuse_residual_norm.h"
 
 #include "ops/add.h"
+#include "ops/cast.h"
 #include "ops/dropout.h"
 #include "ops/layer_norm.h"
 #include "ops/layer_norm_grad.h"
@@ -68,13 +69,21 @@ Residual match_residual(const Rewriter& rewriter, NodeId add) {
   return {inputs[1 - last], inputs[last], {}};
 }
 
+// What a sum is before it is rounded to how it is stored, where only that rounding reads it.
+ValueId unrounded(const Rewriter& rewriter, ValueId sum) {
+  const NodeId cast = rewriter.producer(sum, kCast);
+  if (cast == kNone) return sum;
+  const ValueId wide = rewriter.node(cast).inputs[0];
+  return rewriter.type(wide).dtype == DType::f32 && rewriter.only_reader(wide) == cast ? wide : sum;
+}
+
 bool fuse_forward(Rewriter& rewriter, PassContext& context, const NormKind& kind, NodeId id) {
   const Node norm = rewriter.node(id);
   const ValueId sum = norm.inputs[0];
-  const NodeId add = rewriter.producer(sum, kAdd);
+  const NodeId add = rewriter.producer(unrounded(rewriter, sum), kAdd);
   if (add == kNone) return false;
   for (ValueId term : rewriter.node(add).inputs)
-    if (!(rewriter.type(term) == rewriter.type(sum))) {
+    if (!(rewriter.shape(term) == rewriter.shape(sum))) {
       context.missed(kind.residual_norm.name, norm.path, "a term of the sum is broadcast");
       return false;
     }
@@ -90,6 +99,7 @@ bool fuse_forward(Rewriter& rewriter, PassContext& context, const NormKind& kind
   const NodeId fused =
       rewriter.insert(kind.residual_norm, std::move(inputs), kind.fused(norm.attributes, residual.dropout), add);
   rewriter.graph().node(fused).path = norm.path;
+  rewriter.graph().value(rewriter.node(fused).outputs[0]).type = rewriter.type(sum);
   rewriter.replace(sum, rewriter.node(fused).outputs[0]);
   for (size_t i = 0; i < norm.outputs.size(); ++i)
     rewriter.replace(norm.outputs[i], rewriter.node(fused).outputs[i + 1]);
@@ -105,7 +115,7 @@ bool fuse_backward(Rewriter& rewriter, PassContext& context, const NormKind& kin
   if (!rewriter.is(add, kAdd) || !attributes.has_value()) return false;
   const auto& terms = rewriter.node(add).inputs;
   const ValueId residual = terms[0] == dx ? terms[1] : terms[0];
-  if (residual == dx || !(rewriter.type(residual) == rewriter.type(dx))) return false;
+  if (residual == dx || !(rewriter.shape(residual) == rewriter.shape(dx))) return false;
   if (rewriter.depends_on(residual, id)) {
     context.missed(kind.gradient.name, gradient.path, "the other gradient is computed later");
     return false;

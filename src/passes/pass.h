@@ -22,6 +22,14 @@ struct FusionNote {
   bool operator==(const FusionNote&) const = default;
 };
 
+// In what values are stored between ops (passes/lower_precision.h).
+struct MixedPrecision {
+  DType dtype = DType::f32;                // bf16 or f16: mixed precision
+  std::vector<std::string> fp32_ops = {};  // kinds of ops that read fp32 all the same
+
+  bool operator==(const MixedPrecision&) const = default;
+};
+
 struct PassContext {
   // Name patterns (base/glob.h) of fused ops ("attention") and layers ("model.layers.3.*") that stay unfused.
   std::vector<std::string> no_fuse = {};
@@ -31,6 +39,7 @@ struct PassContext {
   bool verify = kVerifyByDefault;
   // What of each layer the backward pass computes again (autodiff/recompute.h). Empty: nothing.
   std::vector<RecomputeLevel> recompute = {};
+  MixedPrecision precision = {};
   std::vector<FusionNote> notes = {};
 
   bool may_fuse(std::string_view pattern, std::string_view path) const;
@@ -50,6 +59,7 @@ struct PassContext {
 struct Pass {
   std::string_view name;
   bool (*run)(Graph& graph, PassContext& context) = nullptr;
+  bool in_eager = false;  // runs in mode eager too, which takes the plain ops one by one
 };
 
 // For people: for each pattern where it was applied, and where not and why.

@@ -12,12 +12,14 @@
 #include "passes/fold.h"
 #include "passes/fuse_accumulate.h"
 #include "passes/fuse_attention.h"
+#include "passes/fuse_cast.h"
 #include "passes/fuse_elementwise.h"
 #include "passes/fuse_epilogue.h"
 #include "passes/fuse_glu.h"
 #include "passes/fuse_linear_cross_entropy.h"
 #include "passes/fuse_residual_norm.h"
 #include "passes/fuse_shared_input.h"
+#include "passes/lower_precision.h"
 #include "passes/merge_loss.h"
 #include "passes/pack_attention.h"
 
@@ -54,14 +56,22 @@ std::span<const Pass> backward_passes() {
       {"cse_gradients", cse},
       {"dce_gradients", dce},
       {"merge_loss", merge_loss},
+      {"lower_precision", lower_precision, true},
       {"recompute", recompute_layers},  // no pass that comes later may take a node and its copy for one
       {"fuse_accumulate", fuse_accumulate},
       {"fuse_residual_norm", fuse_residual_norm},
       {"fuse_epilogue", fuse_epilogue},
+      {"fuse_cast", fuse_cast},
       {"fuse_elementwise", fuse_elementwise},
       {"dce_clusters", dce},
   });
   return kPasses;
+}
+
+std::vector<Pass> passes_of_mode(std::span<const Pass> passes, bool eager) {
+  std::vector<Pass> chosen(passes.begin(), passes.end());
+  if (eager) std::erase_if(chosen, [](const Pass& pass) { return !pass.in_eager; });
+  return chosen;
 }
 
 Status run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,

@@ -12,6 +12,9 @@ namespace ingot {
 std::span<const Pass> forward_passes();
 std::span<const Pass> backward_passes();
 
+// Those that run in a mode: eager takes the plain ops one by one, rounded where graph mode rounds them.
+std::vector<Pass> passes_of_mode(std::span<const Pass> passes, bool eager);
+
 // Runs those that are not disabled; `after` (may be empty) sees the graph after each. An error names the pass that left
 // the graph malformed (only where context.verify).
 Status run_passes(Graph& graph, std::span<const Pass> passes, PassContext& context,

@@ -52,6 +52,13 @@ void describe_steps(const RunPlan& plan, Lines& lines) {
               plan.rates[i].step, plan.rates[i].when);
 }
 
+void describe_precision(const RunPlan& plan, Lines& lines) {
+  lines.add("precision", "{}{}", plan.precision,
+            plan.precisions.empty() ? "" : ", weights, gradients of weights and optimizer state in fp32");
+  for (const PrecisionRow& row : plan.precisions)
+    lines.add("", "{:<12} reads {:<5} {}", row.kind, row.operands, row.what);
+}
+
 void describe_memory(const RunPlan& plan, Lines& lines) {
   const MemoryEstimate& m = plan.memory;
   lines.add("memory", "{} of {} available", bytes_text(m.total()), bytes_text(plan.available_memory));
@@ -74,8 +81,8 @@ void describe_memory(const RunPlan& plan, Lines& lines) {
 void describe_time(const RunPlan& plan, Lines& lines) {
   lines.add("compute", "{:.4g} TFLOP a step as compiled, {:.4g} by the model's formula", plan.program_flops * 1e-12,
             plan.model_flops * 1e-12);
-  lines.add("machine", "{:.0f} GFLOP/s peak in fp32, products {:.0f}, copying {:.0f} GB/s (measured now)",
-            plan.machine.peak_gflops, plan.machine.product_gflops, plan.machine.copy_gbytes_per_s);
+  lines.add("machine", "{:.0f} GFLOP/s peak for {}, products {:.0f}, copying {:.0f} GB/s (measured now)",
+            plan.machine.peak_gflops, plan.precision, plan.machine.product_gflops, plan.machine.copy_gbytes_per_s);
   lines.add("time", "about {} a step, {:.0f} tokens/s, MFU {:.2f}{}", duration_text(plan.step_seconds),
             plan.tokens_per_second(), plan.mfu(),
             plan.total_steps
@@ -103,6 +110,7 @@ std::string describe(const RunPlan& plan) {
   Lines lines;
   describe_model(plan, lines);
   describe_steps(plan, lines);
+  describe_precision(plan, lines);
   describe_memory(plan, lines);
   describe_time(plan, lines);
   describe_list("assumed", plan.assumptions, lines);

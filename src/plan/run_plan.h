@@ -34,6 +34,13 @@ struct DiskEstimate {
   int64_t model = 0;  // the final model
 };
 
+// A row of the table of precisions (passes/lower_precision.h).
+struct PrecisionRow {
+  std::string kind;      // of ops, as training.fp32_ops names it
+  std::string what;      // it computes in
+  std::string operands;  // what it reads is stored in: "bf16"
+};
+
 struct RunPlan {
   std::string model;  // "llama, 10 layers of width 256"
   int64_t parameters = 0, trained_parameters = 0;
@@ -47,6 +54,9 @@ struct RunPlan {
 
   std::optional<int64_t> total_steps, steps_per_epoch;
   std::vector<RatePoint> rates;
+
+  std::string precision = "fp32";
+  std::vector<PrecisionRow> precisions;  // empty in fp32
 
   MemoryEstimate memory;
   std::string recomputed;        // "selective in layers 0-11"; empty: nothing

@@ -16,7 +16,7 @@ using kernels::AttentionForward;
 using kernels::AttentionInputs;
 using kernels::AttentionShape;
 
-// The kernel's shape and where q, k and v begin (floats from their operand's start).
+// The kernel's shape and where q, k and v begin (elements from their operand's start).
 struct AttentionPlan {
   AttentionShape shape;
   bool packed = false;
@@ -25,13 +25,19 @@ struct AttentionPlan {
 
   size_t mask_input() const { return packed ? 1 : 3; }
   AttentionInputs inputs(const RunArguments& args) const {
+    const auto size = static_cast<int64_t>(size_of(shape.qkv));
     AttentionInputs in;
-    in.q = args.in(0);
-    in.k = packed ? args.in(0) + k_offset : args.in(1);
-    in.v = packed ? args.in(0) + v_offset : args.in(2);
+    in.q = args.inputs[0];
+    in.k = packed ? args.inputs[0] + k_offset * size : args.inputs[1];
+    in.v = packed ? args.inputs[0] + v_offset * size : args.inputs[2];
     in.segment_start = args.in<int32_t>(mask_input());
     in.dropout = {stream_key(args.random.seed, stream), args.random.step, args.random.first_sequence};
     return in;
+  }
+  kernels::AttentionGradients gradients(const RunArguments& args) const {
+    if (!packed) return {args.outputs[0], args.outputs[1], args.outputs[2]};
+    const auto size = static_cast<int64_t>(size_of(shape.dq));
+    return {args.outputs[0], args.outputs[0] + k_offset * size, args.outputs[0] + v_offset * size};
   }
 };
 
@@ -44,6 +50,7 @@ AttentionPlan plan_separate(const NodeView& node) {
   plan.shape.softcap = static_cast<float>(a.softcap);
   plan.shape.dropout_p = static_cast<float>(a.dropout);
   plan.shape.window = a.window;
+  plan.shape.qkv = node.input(0).dtype;
   plan.stream = a.stream;
   return plan;
 }
@@ -58,6 +65,7 @@ AttentionPlan plan_packed(const NodeView& node) {
   plan.shape.softcap = static_cast<float>(a.softcap);
   plan.shape.dropout_p = static_cast<float>(a.dropout);
   plan.shape.window = a.window;
+  plan.shape.qkv = node.input(0).dtype;
   plan.packed = true;
   plan.k_offset = a.heads * a.head_dim;
   plan.v_offset = plan.k_offset + a.kv_heads * a.head_dim;
@@ -65,37 +73,60 @@ AttentionPlan plan_packed(const NodeView& node) {
   return plan;
 }
 
-KernelResult forward_kernel(AttentionPlan plan, int threads) {
-  INGOT_ASSIGN(auto forward, AttentionForward::create(plan.shape, threads));
+KernelResult forward_kernel(const NodeView& node, AttentionPlan plan) {
+  plan.shape.out = node.output(0).dtype;
+  INGOT_ASSIGN(auto forward, AttentionForward::create(plan.shape, node.threads));
   const auto scratch = static_cast<int64_t>(forward->scratch_bytes());
   return make_kernel(
       [plan = std::move(plan), forward = std::move(forward)](const RunArguments& args) {
         const AttentionInputs inputs = plan.inputs(args);
         args.pool.run(forward->tiles(), [&](int64_t tile, int thread) {
-          forward->run(tile, inputs, args.out(0), args.out(1), thread, args.scratch_of(thread));
+          forward->run(tile, inputs, args.outputs[0], args.out(1), thread, args.scratch_of(thread));
         });
       },
       0, scratch);
 }
 
-KernelResult backward_kernel(AttentionPlan plan, int threads) {
-  INGOT_ASSIGN(auto backward, AttentionBackward::create(plan.shape, threads));
+KernelResult backward_kernel(const NodeView& node, AttentionPlan plan) {
+  plan.shape.out = node.input(plan.mask_input() + 1).dtype;
+  plan.shape.dq = node.output(0).dtype;
+  plan.shape.dk = node.output(plan.packed ? 0 : 1).dtype;
+  plan.shape.dv = node.output(plan.packed ? 0 : 2).dtype;
+  INGOT_ASSIGN(auto backward, AttentionBackward::create(plan.shape, node.threads));
   const auto scratch = static_cast<int64_t>(backward->scratch_bytes()),
              workspace = static_cast<int64_t>(backward->workspace_bytes());
   return make_kernel(
       [plan = std::move(plan), backward = std::move(backward)](const RunArguments& args) {
         const AttentionInputs inputs = plan.inputs(args);
         const size_t out = plan.mask_input() + 1;
-        kernels::AttentionGradients gradients{args.out(0), nullptr, nullptr};
-        gradients.dk = plan.packed ? args.out(0) + plan.k_offset : args.out(1);
-        gradients.dv = plan.packed ? args.out(0) + plan.v_offset : args.out(2);
+        const kernels::AttentionGradients gradients = plan.gradients(args);
         for (int stage = 0; stage < backward->stages(); ++stage)
           args.pool.run(backward->tiles(stage), [&](int64_t tile, int thread) {
-            backward->run(stage, tile, inputs, args.in(out), args.in(out + 1), args.in(out + 2), gradients,
+            backward->run(stage, tile, inputs, args.inputs[out], args.in(out + 1), args.inputs[out + 2], gradients,
                           args.temporary, thread, args.scratch_of(thread));
           });
       },
       workspace, scratch);
+}
+
+// Whether the first `operands` inputs (q, k and v, or all of them packed) are of one dtype, as the kernel wants them.
+bool operands_alike(const NodeView& node, size_t operands) {
+  const DType dtype = node.input(0).dtype;
+  for (size_t i = 1; i < operands; ++i)
+    if (node.input(i).dtype != dtype) return false;
+  return true;
+}
+
+// q, k, v, first_visible -> out, lse
+bool forward_takes_narrow(const NodeView& node) {
+  return operands_alike(node, node.inputs() - 1) && node.output(1).dtype == DType::f32;
+}
+
+// q, k, v, first_visible, out, lse, dout -> dq, dk, dv
+bool backward_takes_narrow(const NodeView& node) {
+  const size_t out = node.inputs() - 3;
+  return operands_alike(node, out - 1) && node.input(out + 1).dtype == DType::f32 &&
+         node.input(out + 2).dtype == node.input(out).dtype;
 }
 
 KernelResult bind_cache_write(const NodeView& node) {
@@ -142,10 +173,14 @@ KernelResult bind_cached_attention(const NodeView& node) {
 
 std::span<const Binding> attention_bindings() {
   static constexpr Binding kBindings[] = {
-      {"attention", [](const NodeView& node) { return forward_kernel(plan_separate(node), node.threads); }},
-      {"attention_grad", [](const NodeView& node) { return backward_kernel(plan_separate(node), node.threads); }},
-      {"attention_packed", [](const NodeView& node) { return forward_kernel(plan_packed(node), node.threads); }},
-      {"attention_packed_grad", [](const NodeView& node) { return backward_kernel(plan_packed(node), node.threads); }},
+      {"attention", [](const NodeView& node) { return forward_kernel(node, plan_separate(node)); },
+       forward_takes_narrow},
+      {"attention_grad", [](const NodeView& node) { return backward_kernel(node, plan_separate(node)); },
+       backward_takes_narrow},
+      {"attention_packed", [](const NodeView& node) { return forward_kernel(node, plan_packed(node)); },
+       forward_takes_narrow},
+      {"attention_packed_grad", [](const NodeView& node) { return backward_kernel(node, plan_packed(node)); },
+       backward_takes_narrow},
       {"cache_write", bind_cache_write},
       {"cached_attention", bind_cached_attention}};
   return kBindings;

@@ -1,5 +1,9 @@
 // Softmax, cross-entropy, and the output projection fused with cross-entropy: there a chunk of rows at a time goes
 // through logits, loss and gradients, so that the logits of a whole batch never exist.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/layout/layout.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/softmax/cross_entropy.h"
 #include "kernels/softmax/softcap.h"
@@ -111,6 +115,9 @@ class LinearCrossEntropy final : public NodeKernel {
     kernel->chunk_ = std::max<int64_t>(1, chunk_rows(kernel->rows_));
     kernel->with_gradients_ = with_gradients;
     kernel->softcap_ = static_cast<float>(flags.softcap);
+    kernel->x_dtype_ = node.input(0).dtype;
+    kernel->w_dtype_ = node.input(1).dtype;
+    if (with_gradients) kernel->dx_dtype_ = node.output(1).dtype;
     if (kernel->softcap_ > 0) kernel->scratch_bytes = kernel->vocab_ * 4;
     for (int64_t rows : {kernel->chunk_, kernel->rows_ % kernel->chunk_}) {
       if (rows == 0) continue;
@@ -139,7 +146,7 @@ class LinearCrossEntropy final : public NodeKernel {
     for (int64_t begin = 0; begin < rows_; begin += chunk_) {
       const int64_t count = std::min(chunk_, rows_ - begin);
       const ChunkProducts& products = count == chunk_ ? products_[0] : products_[1];
-      const float* x = args.in(0) + begin * width_;
+      const std::byte* x = row(args.inputs[0], x_dtype_, begin);
       product(args, *products.logits, x, weights, logits);
       kernels::CrossEntropy call{
           .logits = logits, .stride = vocab_, .vocab = vocab_, .targets = targets + begin, .loss = losses + begin};
@@ -149,20 +156,39 @@ class LinearCrossEntropy final : public NodeKernel {
         call.scale = scale;
       }
       for_ranges(args, count, rows_a_tile(vocab_), [&](int64_t first, int64_t last, int thread) {
-        if (softcap_ == 0) return kernels::cross_entropy(call, first, last);
-        for (int64_t row = first; row < last; ++row)
-          capped_cross_entropy(call, row, reinterpret_cast<float*>(args.scratch_of(thread)));
+        if (softcap_ == 0) kernels::cross_entropy(call, first, last);
+        for (int64_t at = first; at < last; ++at) {
+          if (softcap_ != 0) capped_cross_entropy(call, at, reinterpret_cast<float*>(args.scratch_of(thread)));
+          if (with_gradients_ && is_narrow(x_dtype_)) round_in_place(logits + at * vocab_);
+        }
       });
       if (!with_gradients_) continue;
-      product(args, *products.dx, logits, weights_back, args.out(1) + begin * width_);
+      product(args, *products.dx, logits, weights_back, row(args.outputs[1], dx_dtype_, begin));
       const Matmul& dw = begin == 0 ? *products.dw_first : *products.dw;
       const bool transposed = dw.shape().rows == vocab_;
-      product(args, dw, transposed ? logits : x, transposed ? x : logits, args.out(2));
+      const void *dlogits = logits, *rows = x;
+      product(args, dw, transposed ? dlogits : rows, transposed ? rows : dlogits, args.out(2));
     }
     *args.out(0) = static_cast<float>(sum_in_order(losses, rows_) * *args.in(3));
   }
 
  private:
+  template <class Byte>
+  Byte* row(Byte* matrix, DType dtype, int64_t at) const {
+    return matrix + at * width_ * static_cast<int64_t>(size_of(dtype));
+  }
+
+  // The gradient of a row of logits as the products read it, in the first half of its memory.
+  void round_in_place(float* gradient) const {
+    constexpr int64_t kChunk = 512;
+    uint16_t buffer[kChunk];
+    for (int64_t begin = 0; begin < vocab_; begin += kChunk) {
+      const int64_t count = std::min(kChunk, vocab_ - begin);
+      kernels::cast(gradient + begin, DType::f32, buffer, x_dtype_, count);
+      std::memcpy(reinterpret_cast<uint16_t*>(gradient) + begin, buffer, static_cast<size_t>(count) * sizeof(uint16_t));
+    }
+  }
+
   // One row; `capped` [V] holds its capped logits, which the gradient needs when it has taken their place.
   void capped_cross_entropy(kernels::CrossEntropy call, int64_t row, float* capped) const {
     kernels::softcap(call.logits + row * vocab_, softcap_, vocab_, capped);
@@ -190,35 +216,44 @@ class LinearCrossEntropy final : public NodeKernel {
   // The weights as the product wants them: packed now at `offset` of the temporary memory, or as they are.
   static const void* packed(const RunArguments& args, const std::vector<ChunkProducts>& products,
                             std::unique_ptr<Matmul> ChunkProducts::*which, int64_t offset) {
-    if (products.empty() || !(products[0].*which)->shape().packed_b) return args.in(1);
+    if (products.empty() || !(products[0].*which)->shape().packed_b) return args.inputs[1];
     const Matmul& matmul = *(products[0].*which);
     std::byte* to = args.temporary + offset;
     args.pool.run(matmul.pack_tiles(), [&](int64_t part, int thread) {
-      matmul.pack_b(part, args.in(1), to, thread, args.scratch_of(thread));
+      matmul.pack_b(part, args.inputs[1], to, thread, args.scratch_of(thread));
     });
     return to;
   }
 
   Result<ChunkProducts> make_products(int64_t rows, bool transpose_b, int threads) const {
     ChunkProducts products;
-    const bool pack = rows_ > chunk_;
-    INGOT_ASSIGN(products.logits,
-                 Matmul::create({.rows = rows, .n = vocab_, .k = width_, .transpose_b = transpose_b, .packed_b = pack},
-                                threads));
+    MatmulShape logits{.rows = rows, .n = vocab_, .k = width_, .transpose_b = transpose_b};
+    logits.packed_b = rows_ > chunk_;
+    logits.a = x_dtype_;
+    logits.b = logits.pack_source = w_dtype_;
+    INGOT_ASSIGN(products.logits, Matmul::create(logits, threads));
     if (!with_gradients_) return products;
-    INGOT_ASSIGN(products.dx,
-                 Matmul::create({.rows = rows, .n = width_, .k = vocab_, .transpose_b = !transpose_b, .packed_b = pack},
-                                threads));
+    // Gradients of logits stand where these stood: rounded, a row is half as long.
+    const int64_t stride = is_narrow(x_dtype_) ? 2 * vocab_ : vocab_;
+    MatmulShape dx = logits;
+    dx.n = width_;
+    dx.k = vocab_;
+    dx.transpose_b = !transpose_b;
+    dx.lda = stride;
+    dx.c = dx_dtype_;
+    INGOT_ASSIGN(products.dx, Matmul::create(dx, threads));
     // dW is [V,C] = dlogits^T · x where W is [V,C], and [C,V] = x^T · dlogits where it is [C,V].
     MatmulShape dw{
         .rows = transpose_b ? vocab_ : width_, .n = transpose_b ? width_ : vocab_, .k = rows, .transpose_a = true};
+    (transpose_b ? dw.lda : dw.ldb) = stride;
+    dw.a = dw.b = dw.pack_source = x_dtype_;
     INGOT_ASSIGN(products.dw_first, Matmul::create(dw, threads));
     dw.accumulate = true;
     INGOT_ASSIGN(products.dw, Matmul::create(dw, threads));
     return products;
   }
 
-  static void product(const RunArguments& args, const Matmul& matmul, const float* a, const void* b, float* c) {
+  static void product(const RunArguments& args, const Matmul& matmul, const void* a, const void* b, void* c) {
     args.pool.run(matmul.tiles(),
                   [&](int64_t tile, int thread) { matmul.run(tile, a, b, c, thread, args.scratch_of(thread)); });
   }
@@ -226,9 +261,15 @@ class LinearCrossEntropy final : public NodeKernel {
   int64_t rows_ = 0, width_ = 0, vocab_ = 0, chunk_ = 1;
   int64_t packed_offset_ = 0, packed_back_offset_ = 0;
   float softcap_ = 0;  // 0: none
+  DType x_dtype_ = DType::f32, w_dtype_ = DType::f32, dx_dtype_ = DType::f32;
   bool with_gradients_ = false;
   std::vector<ChunkProducts> products_;  // for a full chunk, and for the last one if it is shorter
 };
+
+// The loss and the weights' gradient are written in f32.
+bool gives_wide_gradients(const NodeView& node) {
+  return node.output(0).dtype == DType::f32 && (node.outputs() < 3 || node.output(2).dtype == DType::f32);
+}
 
 }  // namespace
 
@@ -236,8 +277,10 @@ std::span<const Binding> loss_bindings() {
   static constexpr Binding kBindings[] = {
       {"cross_entropy", bind_cross_entropy},
       {"cross_entropy_grad", bind_cross_entropy_grad},
-      {"linear_cross_entropy", [](const NodeView& node) { return LinearCrossEntropy::create(node, false); }},
-      {"linear_cross_entropy_grad", [](const NodeView& node) { return LinearCrossEntropy::create(node, true); }},
+      {"linear_cross_entropy", [](const NodeView& node) { return LinearCrossEntropy::create(node, false); },
+       gives_wide_gradients},
+      {"linear_cross_entropy_grad", [](const NodeView& node) { return LinearCrossEntropy::create(node, true); },
+       gives_wide_gradients},
       {"softmax", bind_softmax},
       {"softmax_grad", bind_softmax_grad}};
   return kBindings;

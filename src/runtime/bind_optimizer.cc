@@ -17,17 +17,20 @@
 namespace ingot {
 namespace {
 
+// Inputs the parts, gradient_scale.
 KernelResult bind_clip_factor(const NodeView& node) {
   const auto& a = node.node.attributes.as<ClipFactorAttributes>();
   return make_kernel([members = a.members, max_norm = a.max_norm](const RunArguments& args) {
     double squares = 0;
     bool finite = true;
-    for (size_t i = 0; i < args.inputs.size(); ++i) finite = finite && std::isfinite(*args.in(i));
+    const size_t parts = args.inputs.size() - 1;
+    const double gradient_scale = *args.in(parts);
+    for (size_t i = 0; i < parts; ++i) finite = finite && std::isfinite(*args.in(i));
     for (int64_t i : members) squares += *args.in(static_cast<size_t>(i));
-    const double norm = std::sqrt(squares);
+    const double norm = std::sqrt(squares) / gradient_scale;
     float* out = args.out(0);
     const double scale = max_norm > 0 ? std::min(1.0, max_norm / (norm + 1e-6)) : 1.0;
-    out[0] = finite ? static_cast<float>(scale) : 0.0f;
+    out[0] = finite ? static_cast<float>(scale / gradient_scale) : 0.0f;
     out[1] = finite ? 0.0f : 1.0f;
     out[2] = static_cast<float>(norm);
   });

@@ -5,23 +5,33 @@
 #include "ops/sum.h"
 #include "ops/sum_squares.h"
 #include "runtime/bindings.h"
+#include "runtime/staged_rows.h"
 
 namespace ingot {
 namespace {
 
-KernelResult sum_leading(int64_t rows, int64_t columns) {
-  const int64_t grain = rows_a_partial(rows, columns), parts = (rows + grain - 1) / grain;
+// Rows that are widened before they are summed should stay in cache: smaller parts of them, and more.
+int64_t rows_a_staged_partial(int64_t rows, int64_t columns) {
+  return std::max<int64_t>(rows_a_tile(columns, 32768), (rows + 255) / 256);
+}
+
+KernelResult sum_leading(int64_t rows, int64_t columns, DType dtype) {
+  const bool staged = is_narrow(dtype);
+  const int64_t grain = staged ? rows_a_staged_partial(rows, columns) : rows_a_partial(rows, columns),
+                parts = (rows + grain - 1) / grain;
   return make_kernel(
       [=](const RunArguments& args) {
         auto* partials = reinterpret_cast<float*>(args.temporary);
-        for_ranges(args, rows, grain, [&](int64_t begin, int64_t end, int) {
-          kernels::column_sums(args.in(0), columns, columns, begin, end, partials + begin / grain * columns);
+        const StagedRows x(args.inputs[0], dtype, columns);
+        for_ranges(args, rows, grain, [&](int64_t begin, int64_t end, int thread) {
+          const float* wide = x.read(begin, end - begin, reinterpret_cast<float*>(args.scratch_of(thread)));
+          kernels::column_sums(wide, columns, columns, 0, end - begin, partials + begin / grain * columns);
         });
         for_ranges(args, columns, 512, [&](int64_t begin, int64_t end, int) {
           kernels::add_partials(partials, parts, columns, begin, end, false, args.out(0));
         });
       },
-      parts * columns * 4);
+      parts * columns * 4, staged ? grain * columns * 4 : 0);
 }
 
 KernelResult sum_any(const NodeView& node, const std::vector<int64_t>& axes) {
@@ -41,14 +51,23 @@ KernelResult sum_any(const NodeView& node, const std::vector<int64_t>& axes) {
   });
 }
 
-KernelResult bind_sum(const NodeView& node) {
-  const auto& axes = node.node.attributes.as<SumAttributes>().axes;
-  const Shape& in = node.input(0).shape;
+bool sums_leading_axes(const Shape& in, const std::vector<int64_t>& axes) {
   bool is_leading = !axes.empty() && axes.size() < static_cast<size_t>(in.rank());
   for (size_t i = 0; i < axes.size(); ++i) is_leading = is_leading && axes[i] == static_cast<int64_t>(i);
-  if (!is_leading) return sum_any(node, axes);
+  return is_leading;
+}
+
+bool sums_narrow_rows(const NodeView& node) {
+  return node.output(0).dtype == DType::f32 &&
+         sums_leading_axes(node.input(0).shape, node.node.attributes.as<SumAttributes>().axes);
+}
+
+KernelResult bind_sum(const NodeView& node) {
+  const auto& axes = node.node.attributes.as<SumAttributes>().axes;
+  const Shape in = node.input(0).shape;
+  if (!sums_leading_axes(in, axes)) return sum_any(node, axes);
   const int64_t columns = node.output(0).shape.elements();
-  return sum_leading(columns == 0 ? 0 : in.elements() / columns, columns);
+  return sum_leading(columns == 0 ? 0 : in.elements() / columns, columns, node.input(0).dtype);
 }
 
 KernelResult bind_sum_squares(const NodeView& node) {
@@ -70,7 +89,7 @@ KernelResult bind_sum_squares(const NodeView& node) {
 }  // namespace
 
 std::span<const Binding> reduction_bindings() {
-  static constexpr Binding kBindings[] = {{"sum", bind_sum}, {"sum_squares", bind_sum_squares}};
+  static constexpr Binding kBindings[] = {{"sum", bind_sum, sums_narrow_rows}, {"sum_squares", bind_sum_squares}};
   return kBindings;
 }
 

@@ -1,5 +1,7 @@
 #include "runtime/bindings.h"
 
+#include "runtime/widening.h"
+
 namespace ingot {
 namespace {
 
@@ -20,12 +22,17 @@ KernelResult named(KernelResult kernel, std::string_view family) {
   return kernel;
 }
 
+KernelResult bind_as_stored(const NodeView& node, const Binding& binding) {
+  const bool as_it_is = !has_narrow_values(node) || (binding.takes_narrow != nullptr && binding.takes_narrow(node));
+  return as_it_is ? binding.bind(node) : bind_widened(node, binding.bind);
+}
+
 }  // namespace
 
 KernelResult bind_node(const NodeView& node) {
   for (const Family& family : kFamilies)
     for (const Binding& binding : family.bindings())
-      if (binding.op == node.node.op->name) return named(binding.bind(node), family.name);
+      if (binding.op == node.node.op->name) return named(bind_as_stored(node, binding), family.name);
   if (node.node.op->traits.elementwise) return named(bind_elementwise(node), "elementwise");
   return failed_error("there is no kernel for the op {} (at \"{}\")", node.node.op->name, node.node.path);
 }

@@ -12,7 +12,14 @@ namespace ingot {
 struct Binding {
   std::string_view op;
   KernelResult (*bind)(const NodeView& node);
+  // Whether its kernels take the node's values as they are stored where some are in 16 bits. Null: never.
+  bool (*takes_narrow)(const NodeView& node) = nullptr;
 };
+
+// For takes_narrow: whatever its dtypes are.
+inline bool takes_any(const NodeView&) {
+  return true;
+}
 
 // The kernel for a node: by the list, or, for an elementwise op, by its name among the elementwise kernels.
 KernelResult bind_node(const NodeView& node);

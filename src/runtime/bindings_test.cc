@@ -66,69 +66,100 @@ double element(const ConstTensorView& view, size_t i) {
 
 class OpKernel : public ::testing::TestWithParam<const OpDef*> {};
 
-TEST_P(OpKernel, AgreesWithTheReferenceAndIsTheSameOnAnyNumberOfThreads) {
-  const OpDef& op = *GetParam();
-  for (const OpExample& example : op.examples()) {
-    Graph graph;
-    graph.name = op.name;
-    Builder builder(graph);
-    std::vector<ValueId> ids;
-    std::map<std::string, RefTensor> sources;
-    std::vector<std::vector<std::byte>> contents;
-    std::vector<ProgramInput> inputs;
-    std::vector<std::string> names;
-    for (size_t i = 0; i < example.inputs.size(); ++i) names.push_back("in" + std::to_string(i));
-    for (size_t i = 0; i < example.inputs.size(); ++i) {
-      ids.push_back(builder.input(names[i], example.inputs[i]));
-      sources[names[i]] = example_tensor(example, i);
-      contents.push_back(bytes_of(sources[names[i]], example.inputs[i].dtype));
-    }
-    for (size_t i = 0; i < example.inputs.size(); ++i)
-      inputs.push_back({names[i], {contents[i].data(), example.inputs[i].dtype, example.inputs[i].shape}});
-    const auto outputs = builder.add_many(op, ids, example.attributes);
-    for (size_t i = 0; i < outputs.size(); ++i) builder.output("out" + std::to_string(i), outputs[i]);
-    // A batch that is a part of a larger one: random ops must draw the numbers of their place in it.
-    const Shape& leading = builder.shape(outputs[0]);
-    const RandomState random{.seed = 3, .step = 5, .first_sequence = 2, .batch = leading.rank() > 0 ? leading[0] : 1};
-    const auto expected = interpret_results(graph, sources, random);
+// Which of a node's tensors are stored in 16 bits: scalars never are; `alike`: those of the first one's shape alone, as
+// statistics and weights beside large tensors stay in f32.
+struct Stored {
+  DType dtype = DType::f32;
+  bool alike = false;
 
-    std::vector<std::vector<std::byte>> first;
-    for (int threads : {1, 2, 3}) {
-      const ThreadPool pool(threads);
-      auto program = Program::create(graph, VariableLayout(), threads);
-      ASSERT_TRUE(program.ok()) << program.error().message;
-      auto arena = Arena::create({}, pool);
-      ASSERT_TRUE(arena->reserve((*program)->plan().workspace_bytes, (*program)->scratch_bytes(), pool).ok());
-      ASSERT_TRUE((*program)->run(*arena, pool, inputs, random).ok());
-      for (size_t k = 0; k < outputs.size(); ++k) {
-        const ConstTensorView got = (*program)->output(*arena, "out" + std::to_string(k));
-        const std::vector<std::byte> bytes(got.data, got.data + got.bytes());
-        if (threads == 1) {
-          first.push_back(bytes);
-        } else {
-          EXPECT_EQ(bytes, first[k]) << op.name << ": output " << k << " on " << threads << " threads differs from one";
+  void apply(Type& type, const Shape& first) const {
+    if (type.dtype == DType::f32 && type.shape.rank() > 0 && type.packed_bytes == 0 && (!alike || type.shape == first))
+      type.dtype = dtype;
+  }
+};
+
+std::optional<OpExample> stored_as(const Stored& stored, const OpDef& op, OpExample example) {
+  const Shape first = example.inputs.empty() ? Shape() : example.inputs[0].shape;
+  for (Type& type : example.inputs) stored.apply(type, first);
+  if (!op.infer(example.inputs, example.attributes).ok()) return std::nullopt;
+  return example;
+}
+
+void check_example(const OpDef& op, const OpExample& example, const Stored& outputs_as = {}) {
+  Graph graph;
+  graph.name = op.name;
+  Builder builder(graph);
+  std::vector<ValueId> ids;
+  std::map<std::string, RefTensor> sources;
+  std::vector<std::vector<std::byte>> contents;
+  std::vector<ProgramInput> inputs;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < example.inputs.size(); ++i) names.push_back("in" + std::to_string(i));
+  for (size_t i = 0; i < example.inputs.size(); ++i) {
+    ids.push_back(builder.input(names[i], example.inputs[i]));
+    sources[names[i]] = example_tensor(example, i);
+    contents.push_back(bytes_of(sources[names[i]], example.inputs[i].dtype));
+  }
+  for (size_t i = 0; i < example.inputs.size(); ++i)
+    inputs.push_back({names[i], {contents[i].data(), example.inputs[i].dtype, example.inputs[i].shape}});
+  const auto outputs = builder.add_many(op, ids, example.attributes);
+  for (const ValueId output : outputs)
+    outputs_as.apply(graph.value(output).type, builder.shape(ids.empty() ? output : ids[0]));
+  for (size_t i = 0; i < outputs.size(); ++i) builder.output("out" + std::to_string(i), outputs[i]);
+  // A batch that is a part of a larger one: random ops must draw the numbers of their place in it.
+  const Shape& leading = builder.shape(outputs[0]);
+  const RandomState random{.seed = 3, .step = 5, .first_sequence = 2, .batch = leading.rank() > 0 ? leading[0] : 1};
+  const auto expected = interpret_results(graph, sources, random);
+
+  std::vector<std::vector<std::byte>> first;
+  for (int threads : {1, 2, 3}) {
+    const ThreadPool pool(threads);
+    auto program = Program::create(graph, VariableLayout(), threads);
+    ASSERT_TRUE(program.ok()) << program.error().message;
+    auto arena = Arena::create({}, pool);
+    ASSERT_TRUE(arena->reserve((*program)->plan().workspace_bytes, (*program)->scratch_bytes(), pool).ok());
+    ASSERT_TRUE((*program)->run(*arena, pool, inputs, random).ok());
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      const ConstTensorView got = (*program)->output(*arena, "out" + std::to_string(k));
+      const std::vector<std::byte> bytes(got.data, got.data + got.bytes());
+      if (threads == 1) {
+        first.push_back(bytes);
+      } else {
+        EXPECT_EQ(bytes, first[k]) << op.name << ": output " << k << " on " << threads << " threads differs from one";
+        continue;
+      }
+      const RefTensor& want = expected.at("out" + std::to_string(k));
+      double largest = 1;
+      for (double value : want.data)
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+      const double tolerance = got.dtype == DType::bf16 ? 1.0 / 128 : got.dtype == DType::f16 ? 1.0 / 1024 : 2e-6;
+      for (size_t i = 0; i < want.data.size(); ++i) {
+        if (std::isnan(want.data[i])) {
+          EXPECT_TRUE(std::isnan(element(got, i))) << op.name << " output " << k << " element " << i;
           continue;
         }
-        const RefTensor& want = expected.at("out" + std::to_string(k));
-        double largest = 1;
-        for (double value : want.data)
-          if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-        const double tolerance = got.dtype == DType::bf16 ? 1.0 / 128 : got.dtype == DType::f16 ? 1.0 / 1024 : 2e-6;
-        for (size_t i = 0; i < want.data.size(); ++i) {
-          if (std::isnan(want.data[i])) {
-            EXPECT_TRUE(std::isnan(element(got, i))) << op.name << " output " << k << " element " << i;
-            continue;
-          }
-          if (std::isinf(want.data[i])) {
-            EXPECT_EQ(element(got, i), want.data[i]) << op.name << " output " << k << " element " << i;
-            continue;
-          }
-          ASSERT_NEAR(element(got, i), want.data[i], tolerance * largest)
-              << op.name << " " << example.attributes.to_string() << " output " << k << " element " << i;
+        if (std::isinf(want.data[i])) {
+          EXPECT_EQ(element(got, i), want.data[i]) << op.name << " output " << k << " element " << i;
+          continue;
         }
+        ASSERT_NEAR(element(got, i), want.data[i], tolerance * largest)
+            << op.name << " " << example.attributes.to_string() << " output " << k << " element " << i;
       }
     }
   }
+}
+
+TEST_P(OpKernel, AgreesWithTheReferenceAndIsTheSameOnAnyNumberOfThreads) {
+  for (const OpExample& example : GetParam()->examples()) check_example(*GetParam(), example);
+}
+
+TEST_P(OpKernel, AgreesWithTheReferenceWhereValuesAreStoredIn16Bits) {
+  for (const DType dtype : {DType::bf16, DType::f16})
+    for (const OpExample& example : GetParam()->examples())
+      for (const bool alike : {false, true}) {
+        const Stored stored{dtype, alike};
+        if (const auto narrow = stored_as(stored, *GetParam(), example)) check_example(*GetParam(), *narrow, stored);
+      }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, OpKernel, ::testing::ValuesIn(all_ops().begin(), all_ops().end()),

@@ -2,6 +2,7 @@
 
 #include "base/rng.h"
 #include "ops/add_scalar.h"
+#include "ops/cast.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/registry.h"
@@ -21,6 +22,42 @@ std::optional<EwOp> kernel_op(std::string_view name) {
   for (EwOp op : kAll)
     if (kernels::name_of(op) == name) return op;
   return std::nullopt;
+}
+
+// What a cast does to a register, which holds f32.
+std::optional<EwOp> rounding_op(const ProgramInstruction& cast) {
+  switch (instruction_attributes(cast).as<CastAttributes>().dtype) {
+    case DType::f32:
+      return EwOp::copy;
+    case DType::bf16:
+      return EwOp::round_bf16;
+    case DType::f16:
+      return EwOp::round_f16;
+    default:
+      return std::nullopt;
+  }
+}
+
+// An output that is cast to the dtype it is stored in is written from before the cast: storing rounds it.
+std::vector<int64_t> without_last_rounding(const Program& program, size_t inputs, std::vector<int64_t> outputs,
+                                           std::span<const DType> dtypes) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i] < static_cast<int64_t>(inputs)) continue;
+    const ProgramInstruction& last = program[static_cast<size_t>(outputs[i]) - inputs];
+    if (last.op == "cast" && is_narrow(dtypes[i])) outputs[i] = last.inputs[0];
+  }
+  return outputs;
+}
+
+// Which instructions lead to an output.
+std::vector<bool> needed_instructions(const Program& program, size_t inputs, const std::vector<int64_t>& outputs) {
+  std::vector<bool> needed(inputs + program.size(), false);
+  for (const int64_t output : outputs) needed[static_cast<size_t>(output)] = true;
+  for (size_t i = program.size(); i-- > 0;)
+    if (needed[inputs + i])
+      for (const int64_t input : program[i].inputs) needed[static_cast<size_t>(input)] = true;
+  needed.erase(needed.begin(), needed.begin() + static_cast<int64_t>(inputs));
+  return needed;
 }
 
 // Whether axes [begin, end) of an input, by its strides aligned to `shape`, are all repeated (0) or all dense: then the
@@ -95,13 +132,22 @@ RowWalk walk_rows(const Shape& shape, std::span<const Shape> inputs) {
   return walk;
 }
 
-Result<ElementwiseRunner> ElementwiseRunner::create(const Program& program, size_t inputs,
-                                                    std::vector<int64_t> outputs) {
+ValueDtypes dtypes_of(const NodeView& node) {
+  ValueDtypes dtypes;
+  for (size_t i = 0; i < node.inputs(); ++i) dtypes.inputs.push_back(node.input(i).dtype);
+  for (size_t i = 0; i < node.outputs(); ++i) dtypes.outputs.push_back(node.output(i).dtype);
+  return dtypes;
+}
+
+Result<ElementwiseRunner> ElementwiseRunner::create(const Program& program, size_t inputs, std::vector<int64_t> outputs,
+                                                    std::span<const DType> dtypes) {
   ElementwiseRunner runner;
-  runner.outputs_ = std::move(outputs);
+  runner.outputs_ = without_last_rounding(program, inputs, std::move(outputs), dtypes);
+  const std::vector<bool> needed = needed_instructions(program, inputs, runner.outputs_);
   for (size_t i = 0; i < program.size(); ++i) {
+    if (!needed[i]) continue;
     const ProgramInstruction& from = program[i];
-    const auto op = kernel_op(from.op);
+    const auto op = from.op == "cast" ? rounding_op(from) : kernel_op(from.op);
     if (!op) return failed_error("there is no elementwise kernel for the op {}", from.op);
     kernels::EwInstruction to{*op, static_cast<uint16_t>(inputs + i), 0, 0, 0, 0};
     to.a = static_cast<uint16_t>(from.inputs[0]);

@@ -36,11 +36,18 @@ RowWalk walk_rows(const Shape& shape, std::span<const Shape> inputs);
 // such cut.
 Result<MatrixView> view_as_matrix(const Shape& shape, std::span<const Shape> inputs, int64_t fixed_columns = 0);
 
+// How the values that a node reads and writes are stored.
+struct ValueDtypes {
+  std::vector<DType> inputs, outputs;
+};
+ValueDtypes dtypes_of(const NodeView& node);
+
 // A program ready to run. Registers: as many inputs as were given, then instructions.
 class ElementwiseRunner {
  public:
-  // dtypes are f32. outputs: registers to write.
-  static Result<ElementwiseRunner> create(const Program& program, size_t inputs, std::vector<int64_t> outputs);
+  // outputs: registers to write, and the dtypes that they are written in.
+  static Result<ElementwiseRunner> create(const Program& program, size_t inputs, std::vector<int64_t> outputs,
+                                          std::span<const DType> dtypes);
 
   int64_t scratch_bytes() const { return scratch_bytes_; }
   bool empty() const { return instructions_.empty(); }

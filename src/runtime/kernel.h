@@ -15,6 +15,7 @@
 #include "base/parallel.h"
 #include "base/result.h"
 #include "graph/op.h"
+#include "graph/storage.h"
 
 namespace ingot {
 
@@ -39,11 +40,15 @@ struct NodeView {
   const Node& node;
   int threads;  // of the pool that will run it: sizes per-thread caches, never how work is cut
   SharedTables& tables;
+  bool widened = false;  // what is stored in 16 bits is to be seen as f32: the kernel finds it so
 
-  const Type& input(size_t i) const { return graph.type(node.inputs[i]); }
-  const Type& output(size_t i) const { return graph.type(node.outputs[i]); }
+  Type input(size_t i) const { return seen(graph.type(node.inputs[i])); }
+  Type output(size_t i) const { return seen(graph.type(node.outputs[i])); }
   size_t inputs() const { return node.inputs.size(); }
   size_t outputs() const { return node.outputs.size(); }
+
+ private:
+  Type seen(const Type& type) const { return widened ? computed(type) : type; }
 };
 
 struct RunArguments {

@@ -11,8 +11,8 @@
 namespace ingot {
 namespace {
 
-// Operands of one node, kept on the stack so that a step allocates nothing. The clip factor has one for each parameter;
-// a program with a larger node is refused when it is made.
+// Operands of one node, kept on the stack so that a step allocates nothing. The clip factor has one for each parameter
+// and one more; a program with a larger node is refused when it is made.
 constexpr size_t kMaxOperands = 4096;
 
 bool only_renames(const Node& node) {

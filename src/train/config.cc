@@ -74,10 +74,12 @@ std::string initials(std::string_view words) {
   return letters;
 }
 
-size_t name_distance(std::string_view unknown, std::string_view known) {
+// Exact below `limit`; from there on, some number that is no less.
+size_t name_distance(std::string_view unknown, std::string_view known, size_t limit) {
   if (unknown.size() > 2 && known.find(unknown) != std::string_view::npos) return 1;  // "batch_size"
   if (unknown.size() > 1 && initials(known) == unknown) return 1;                     // "lr"
-  return config::edit_distance(unknown, known);
+  const size_t at_least = std::max(unknown.size(), known.size()) - std::min(unknown.size(), known.size());
+  return at_least < limit ? config::edit_distance(unknown, known) : at_least;
 }
 
 // The known key nearest to `unknown` in the section `path`; one of another section only where it is clearly nearer.
@@ -88,13 +90,15 @@ std::string nearest_key(const std::string& path, const std::string& unknown) {
       const size_t end = std::min(schema_path.find('.', i), schema_path.size());
       schema_path.replace(i, end - i, "0");
     }
+  constexpr size_t kLongest = 64;  // of what is compared: no key is half as long, and edits take time by length
+  const std::string_view compared = std::string_view(unknown).substr(0, kLongest);
   std::string nearest;
   size_t least = std::string::npos;
   for (const std::string& name : list_keys().names) {
     const size_t dot = name.rfind('.');
     const bool same_section = (dot == std::string::npos ? "" : name.substr(0, dot)) == schema_path;
     const std::string_view leaf = std::string_view(name).substr(dot == std::string::npos ? 0 : dot + 1);
-    const size_t distance = 2 * name_distance(unknown, leaf) + (same_section ? 0 : 3);
+    const size_t distance = 2 * name_distance(compared, leaf, least / 2 + 1) + (same_section ? 0 : 3);
     if (distance >= least) continue;
     least = distance;
     nearest = same_section && !path.empty() ? path + "." + std::string(leaf) : name;

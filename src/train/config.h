@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/result.h"
+#include "optim/loss_scale.h"
 #include "optim/optimizer.h"
 #include "optim/parameter_groups.h"
 #include "optim/schedule.h"
@@ -29,6 +31,7 @@ enum class OnNan { stop, skip };
 
 // As the configuration spells them ("bf16").
 std::string_view name_of(Precision precision);
+DType dtype_of(Precision precision);  // what values between ops are stored in
 std::string_view name_of(ExecutionMode mode);
 std::string_view name_of(RecomputePolicy policy);
 std::string_view name_of(ScheduleType type);
@@ -69,12 +72,7 @@ struct DataSection {
   bool operator==(const DataSection&) const = default;
 };
 
-struct LossScaleSection {
-  double initial = 65536;
-  int64_t growth_interval = 1000;
-  double minimum = 1;
-  bool operator==(const LossScaleSection&) const = default;
-};
+using LossScaleSection = LossScaleConfig;
 
 struct TrainingSection {
   std::optional<int64_t> steps;  // of steps, epochs and tokens exactly one is set

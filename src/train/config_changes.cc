@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace ingot {
 namespace {
 
@@ -67,8 +69,7 @@ Status check_same_optimizer(const std::string& before, const std::string& now, c
 }
 
 Status check_same_model(const std::string& before, const std::string& now, const std::string& where) {
-  const auto old_json = nlohmann::json::parse(before, nullptr, false),
-             json = nlohmann::json::parse(now, nullptr, false);
+  const auto old_json = parse_json<nlohmann::json>(before), json = parse_json<nlohmann::json>(now);
   if (!old_json.is_object() || !json.is_object()) return input_error("{}: config.json is not a JSON object", where);
   std::vector<std::string> changes;
   for (const auto& [key, value] : json.items()) {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/glob.h"
+#include "passes/lower_precision.h"
 #include "train/config.h"
 #include "train/config_optimizer.h"
 
@@ -73,6 +74,18 @@ Status check_recompute(const RecomputeSection& recompute, ExecutionMode mode) {
       name_of(recompute.policy));
 }
 
+Status check_precision(const RunConfig& config) {
+  INGOT_TRY(check_fp32_ops(config.training.fp32_ops));
+  if (config.training.precision == Precision::fp32) return {};
+  for (const std::string& pattern : config.compile.disable_passes)
+    if (glob_match(pattern, "lower_precision"))
+      return usage_error(
+          "compile.disable_passes \"{}\" switches off the pass lower_precision, which training.precision {} "
+          "is made by: set training.precision=fp32 instead",
+          pattern, name_of(config.training.precision));
+  return {};
+}
+
 Status check_rest(const RunConfig& config) {
   const auto& off = config.compile.disable_passes;
   if (config.recompute.policy != RecomputePolicy::none &&
@@ -83,6 +96,7 @@ Status check_rest(const RunConfig& config) {
   if (config.tokenizer.train_vocab_size && !config.tokenizer.path)
     return usage_error("tokenizer.train_vocab_size needs tokenizer.path, where the trained tokenizer is written");
   const LossScaleSection& scale = config.training.loss_scale;
+  INGOT_TRY(check_precision(config));
   if (scale.minimum > scale.initial)
     return usage_error("training.loss_scale.minimum {} is above training.loss_scale.initial {}", scale.minimum,
                        scale.initial);
@@ -103,8 +117,6 @@ struct Missing {
 std::vector<Missing> missing_features(const RunConfig& c) {
   const ParallelSection& p = c.parallel;
   return {
-      {c.training.precision != Precision::fp32, fmt::format("training.precision {}", name_of(c.training.precision)),
-       "training.precision=fp32"},
       {p.ranks() > 1,
        fmt::format("a layout of {} ranks (parallel.data {} × tensor {} × pipeline {} × context {})", p.ranks(), p.data,
                    p.tensor, p.pipeline, p.context),
@@ -152,6 +164,9 @@ std::vector<std::string> unusual_choices(const RunConfig& config) {
   if (config.recompute.policy != RecomputePolicy::none && config.training.mode == ExecutionMode::eager)
     notes.push_back(fmt::format("recompute.policy {} has no effect in training.mode eager, which keeps everything",
                                 name_of(config.recompute.policy)));
+  if (config.training.precision != Precision::fp16 && config.training.loss_scale != LossScaleSection())
+    notes.push_back(fmt::format("training.loss_scale has no effect in training.precision {}, which needs no scale",
+                                name_of(config.training.precision)));
   if (config.training.max_grad_norm == 0) notes.push_back("training.max_grad_norm 0 turns clipping off");
   if (schedule.base_batch_size && schedule.lr_scaling == RateScaling::none)
     notes.push_back("schedule.base_batch_size has no effect while schedule.lr_scaling is none");

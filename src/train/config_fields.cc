@@ -18,7 +18,6 @@ constexpr std::string_view kScalings[] = {"none", "linear", "sqrt"};
 constexpr std::string_view kPolicies[] = {"none", "selective", "full", "budget"};
 constexpr std::string_view kPipelines[] = {"1f1b", "gpipe", "interleaved", "zero_bubble"};
 constexpr std::string_view kOnNan[] = {"stop", "skip"};
-constexpr std::string_view kFp32Ops[] = {"norm", "softmax", "loss", "activation"};
 
 // Upper ends of ranges: beyond any real use, low enough that no sum or product of them overflows.
 constexpr int64_t kMaxSteps = 1'000'000'000'000;
@@ -32,6 +31,10 @@ constexpr double kMaxNorm = 1e9;
 
 std::string_view name_of(Precision precision) {
   return kPrecisions[static_cast<size_t>(precision)];
+}
+DType dtype_of(Precision precision) {
+  if (precision == Precision::fp32) return DType::f32;
+  return precision == Precision::bf16 ? DType::bf16 : DType::f16;
 }
 std::string_view name_of(ExecutionMode mode) {
   return kModes[static_cast<size_t>(mode)];
@@ -131,9 +134,9 @@ void fields(Walk& walk, DataSection& s) {
 }
 
 void fields(Walk& walk, LossScaleSection& s) {
-  walk.field("initial", s.initial, real(from(1, 0x1p40)));
+  walk.field("initial", s.initial, real(from(LossScaler::kSmallest, LossScaler::kLargest)));
   walk.field("growth_interval", s.growth_interval, integer(1, kMaxSteps));
-  walk.field("minimum", s.minimum, real(above(0, 0x1p40)));
+  walk.field("minimum", s.minimum, real(from(LossScaler::kSmallest, LossScaler::kLargest)));
 }
 
 void fields(Walk& walk, TrainingSection& s) {
@@ -143,7 +146,7 @@ void fields(Walk& walk, TrainingSection& s) {
   walk.field("global_batch_size", s.global_batch_size, integer(1, kMaxBatch));
   walk.field("micro_batch_size", s.micro_batch_size, optional_of(integer(1, kMaxBatch)));
   walk.field("precision", s.precision, one_of<Precision>(kPrecisions));
-  walk.field("fp32_ops", s.fp32_ops, list_of(word_of(kFp32Ops)));
+  walk.field("fp32_ops", s.fp32_ops, list_of(text()));
   walk.section("loss_scale", s.loss_scale);
   walk.field("max_grad_norm", s.max_grad_norm, real(from(0, kMaxNorm)));
   walk.field("mode", s.mode, one_of<ExecutionMode>(kModes));

@@ -219,6 +219,7 @@ TEST(Config, BrokenYamlIsRefusedWithItsLine) {
   expect_contains(refused("training:\n  steps: [1\n"), {"run.yaml:", "not valid YAML"});
   expect_contains(refused("training: {steps: 1}\ndata: {train: [{path: *.txt}]}\n"), {"run.yaml:2", "quotes"});
   expect_contains(refused("a: 1\n\tb: 2\n"), {"run.yaml:2", "not valid YAML"});
+  expect_contains(refused("seed: 1\noutput_dir: \xC3\xA9\xF9\n"), {"run.yaml:2: the byte 0xf9 is not UTF-8"});
   expect_contains(refused("training: {steps: 1}\n---\nseed: 1\n"), {"run.yaml:2", "one YAML document"});
   for (const char* lonely : {",", "}", "]", "a: 1\n}"}) expect_contains(refused(lonely), {"run.yaml:"});
   expect_contains(refused("just words\n"), {"run.yaml:1", "sections"});
@@ -279,6 +280,8 @@ TEST(Config, ContradictionsAreRefused) {
   fails({"recompute.policy=full", "compile.disable_passes=[\"rec*\"]"}, {"disable_passes"});
   fails({"recompute.memory_budget=6GB"}, {"memory_budget", "none"});
   fails({"training.loss_scale.initial=2", "training.loss_scale.minimum=4"}, {"minimum 4", "initial 2"});
+  fails({"training.loss_scale.initial=0.5"}, {"minimum 1", "initial 0.5"});
+  fails({"training.loss_scale.minimum=1e-30"}, {"training.loss_scale.minimum", "1e-30"});
   fails({"monitor.grad_norm_range=[2, 1]"}, {"grad_norm_range"});
   fails({"tokenizer.train_vocab_size=512"}, {"tokenizer.path"});
   fails({"debug.dump=[x]"}, {"debug.steps"});
@@ -335,6 +338,20 @@ TEST(Config, ReadsFilesAndSaysWhichIsMissing) {
   EXPECT_EQ(load_config(::testing::TempDir()).error().kind, ErrorKind::input);  // a directory
 }
 
+TEST(Config, Fp32OpsCanOnlyBeExtended) {
+  const auto error = [](std::vector<std::string> overrides) {
+    overrides.push_back("training.precision=bf16");
+    return parse_config(kSmall, "c.yaml", overrides).error().message;
+  };
+  EXPECT_EQ(good(kSmall, {"training.precision=bf16"}).training.fp32_ops.size(), 4u);
+  EXPECT_EQ(good(kSmall, {"training.precision=fp16", "training.fp32_ops=[norm,softmax,loss,activation,matmul]"})
+                .training.fp32_ops.back(),
+            "matmul");
+  expect_contains(error({"training.fp32_ops=[norm,softmax,loss]"}), {"activation", "in every precision"});
+  expect_contains(error({"training.fp32_ops=[norm,softmax,loss,activation,matmuls]"}), {"\"matmuls\"", "attention"});
+  expect_contains(error({"compile.disable_passes=[lower_*]"}), {"lower_*", "training.precision=fp32"});
+}
+
 TEST(Config, WhatThisVersionLacksIsRefusedByName) {
   EXPECT_TRUE(check_supported(good(kSmall)).ok());
   EXPECT_TRUE(check_supported(good(kSmall, {"parallel=auto"})).ok());
@@ -345,8 +362,6 @@ TEST(Config, WhatThisVersionLacksIsRefusedByName) {
     expect_contains(status.error().message, parts);
     expect_contains(status.error().message, {"does not have", "set "});
   };
-  fails("training.precision=bf16", {"training.precision bf16", "training.precision=fp32"});
-  fails("training.precision=fp16", {"fp16"});
   for (const char* dimension : {"data", "tensor", "pipeline", "context"})
     fails(fmt::format("parallel.{}=2", dimension), {"2 ranks", dimension});
   fails("parallel.zero_stage=1", {"zero_stage 1"});
@@ -386,8 +401,9 @@ TEST(Config, EachOptimizerTakesItsOwnValuesAndRefusesOthersKeys) {
 TEST(Config, UnusualChoicesAreNoted) {
   EXPECT_TRUE(unusual_choices(good(kSmall)).empty());
   for (const char* text : {"schedule.warmup_steps=101", "optimizer.learning_rate=0.5", "training.max_grad_norm=0",
-                           "schedule.base_batch_size=8", "data.document_mask=false"})
+                           "schedule.base_batch_size=8", "data.document_mask=false", "training.loss_scale.initial=4"})
     EXPECT_EQ(unusual_choices(good(kSmall, {text})).size(), 1u) << text;
+  EXPECT_TRUE(unusual_choices(good(kSmall, {"training.loss_scale.initial=4", "training.precision=fp16"})).empty());
   EXPECT_EQ(unusual_choices(good(kSmall, {"training.mode=eager", "recompute.policy=full"})).size(), 1u);
 }
 

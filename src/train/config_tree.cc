@@ -12,6 +12,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "text/utf8.h"
+
 namespace ingot::config {
 namespace {
 
@@ -116,6 +118,11 @@ class DocumentStarts : public YAML::EventHandler {
 
 Result<Value> parse(std::string_view text, std::string_view name, std::string_view fixed) {
   const auto at = [&](int line) { return fixed.empty() ? fmt::format("{}:{}", name, line + 1) : std::string(fixed); };
+  // The library passes such bytes and writes them as U+FFFD: another path than the one that was given.
+  if (const size_t end = valid_utf8_end(text, 0); end != text.size())
+    return usage_error("{}: the byte {:#04x} is not UTF-8: save the text as UTF-8",
+                       at(static_cast<int>(std::count(text.begin(), text.begin() + static_cast<ptrdiff_t>(end), '\n'))),
+                       static_cast<unsigned char>(text[end]));
   try {
     const std::string source(text);
     const DocumentStarts starts(source);

@@ -6,6 +6,8 @@
 #include "checkpoint/model_weights.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/safetensors_writer.h"
+#include "kernels/layout/layout.h"
+#include "passes/lower_precision.h"
 
 namespace ingot {
 namespace {
@@ -87,9 +89,25 @@ Status for_each_weight(const fs::path& path, const Model& model,
   return {};
 }
 
+void fill_weight(const Arena& arena, const std::string& parameter, const ConstTensorView& tensor) {
+  const auto has = [&](const std::string& variable) { return arena.variables().find(variable) != nullptr; };
+  std::vector<float> alone;  // where copies are all that the arena has of it
+  std::span<float> wide;
+  if (has(parameter)) convert_to_f32(tensor, wide = arena.variable(parameter).span<float>());
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    const std::string copy = weight_copy_name(dtype, parameter);
+    if (!has(copy)) continue;
+    if (wide.empty()) {
+      alone.resize(static_cast<size_t>(tensor.shape.elements()));
+      convert_to_f32(tensor, wide = alone);
+    }
+    kernels::cast(wide.data(), DType::f32, arena.variable(copy).data, dtype, tensor.shape.elements());
+  }
+}
+
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena) {
   return for_each_weight(path, model, [&](const std::string& name, const ConstTensorView& tensor) {
-    if (arena.variables().find(name) != nullptr) convert_to_f32(tensor, arena.variable(name).span<float>());
+    fill_weight(arena, name, tensor);
     return Status();
   });
 }

@@ -27,8 +27,11 @@ Status write_model_directory(const fs::path& directory, const Model& model, cons
 Status for_each_weight(const fs::path& path, const Model& model,
                        const std::function<Status(const std::string& name, const ConstTensorView& tensor)>& use);
 
-// Fills those of the model's parameters that are variables (f32) of the arena from a Hugging Face directory or a
-// checkpoint. Errors as above, also for tensors that are not needed.
+// Fills what an arena has of one parameter from a tensor of its shape: itself (f32), and its copies in 16 bits.
+void fill_weight(const Arena& arena, const std::string& parameter, const ConstTensorView& tensor);
+
+// Fills those of the model's parameters that are variables (f32) of the arena, and their copies in 16 bits, from a
+// Hugging Face directory or a checkpoint. Errors as above, also for tensors that are not needed.
 Status load_weights(const fs::path& path, const Model& model, const Arena& arena);
 
 // Fills them with the family's initial values.

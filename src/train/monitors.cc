@@ -33,25 +33,56 @@ Verdict Monitors::judge(const StepFigures& figures) {
   return verdict;
 }
 
+std::string Monitors::last_good_step() const {
+  if (last_good_step_ == 0) return "no step before it was finite";
+  return fmt::format("the last finite loss was {} at step {}", last_good_loss_, last_good_step_);
+}
+
 Verdict Monitors::judge_non_finite(const StepFigures& figures) {
+  if (figures.loss_scale) return judge_overflow(figures);
   const std::string what =
       fmt::format("step {}: the {} (loss {}, gradient norm {}, learning rate {})", figures.step,
                   std::isfinite(figures.loss) ? "gradient norm is not finite" : "loss is not finite", figures.loss,
                   figures.grad_norm, figures.learning_rate);
-  const std::string before =
-      last_good_step_ == 0 ? "no step before it was finite"
-                           : fmt::format("the last finite loss was {} at step {}", last_good_loss_, last_good_step_);
   const std::string advice =
       "the parameters are as before this step; training.mode=eager names the op that made it; a lower "
       "optimizer.learning_rate, a longer schedule.warmup_steps or a lower training.max_grad_norm may avoid it";
   if (config_.on_nan == OnNan::stop)
     return {StepAction::stop,
-            fmt::format("{}; {}; {}; monitor.on_nan=skip would go on without it", what, before, advice),
+            fmt::format("{}; {}; {}; monitor.on_nan=skip would go on without it", what, last_good_step(), advice),
             {}};
+  return skip_or_stop(what, advice);
+}
+
+Verdict Monitors::judge_overflow(const StepFigures& figures) {
+  const bool has_loss = std::isfinite(figures.loss);
+  if (has_loss && figures.loss_scale_can_fall) {
+    consecutive_skips_ = 0;
+    return {StepAction::skip,
+            fmt::format("step {}: the gradients overflow at loss scale {}: the update is skipped and the scale lowered",
+                        figures.step, *figures.loss_scale),
+            {},
+            true};
+  }
+  const std::string what = fmt::format(
+      "step {}: the {} not finite at loss scale {}{} (loss {}, gradient norm {}, learning rate {})", figures.step,
+      has_loss ? "gradients are" : "loss is", *figures.loss_scale, figures.loss_scale_can_fall ? "" : ", its minimum",
+      figures.loss, figures.grad_norm, figures.learning_rate);
+  const std::string advice = fmt::format(
+      "the parameters are as before this step; {}training.precision=bf16 has the range of fp32 and needs no loss "
+      "scale; "
+      "a lower optimizer.learning_rate, a longer schedule.warmup_steps, a lower training.max_grad_norm{} or more kinds "
+      "of op in training.fp32_ops may avoid it",
+      has_loss ? "" : "no loss scale mends the forward pass; ",
+      has_loss ? ", a lower training.loss_scale.minimum" : "");
+  return skip_or_stop(what, advice);
+}
+
+Verdict Monitors::skip_or_stop(const std::string& what, const std::string& advice) {
   if (++consecutive_skips_ > config_.max_consecutive_skips)
     return {StepAction::stop,
             fmt::format("{}, after {} skipped steps in a row, as many as monitor.max_consecutive_skips allows; {}; {}",
-                        what, consecutive_skips_ - 1, before, advice),
+                        what, consecutive_skips_ - 1, last_good_step(), advice),
             {}};
   return {StepAction::skip,
           fmt::format("{}: its update is skipped ({} in a row, at most {})", what, consecutive_skips_,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct StepFigures {
   double grad_norm = 0;  // before clipping
   double learning_rate = 0;
   double tokens_per_second = 0;  // 0: not known
+  // Under dynamic loss scaling: the scale of this step, and whether a lower one is left to try.
+  std::optional<double> loss_scale = {};
+  bool loss_scale_can_fall = false;
 };
 
 enum class StepAction {
@@ -31,6 +35,7 @@ struct Verdict {
   StepAction action = StepAction::proceed;
   std::string diagnosis;              // for skip and stop: what happened, and for stop what to do
   std::vector<std::string> warnings;  // for the log
+  bool is_expected = false;           // a skip by which the loss scale finds its size: no cause for concern
 };
 
 // The median of the last values, ready once there are enough of them.
@@ -47,7 +52,9 @@ class RunningMedian {
 
 // Judges step after step. Not thread-safe.
 //   on_nan           a loss or gradient norm that is NaN or infinite: stop, or skip while at most max_consecutive_skips
-//                    steps in a row are (the one after those stops)
+//                    steps in a row are (the one after those stops). Under dynamic loss scaling on_nan is not asked:
+//                    each such step is skipped, and counts in that row only where no lower scale can mend it, because
+//                    none is left or because the loss itself is not finite
 //   loss_spike       f: warns where the loss is above f times the median of the 64 finite losses before (16 at least);
 //                    the median, because a mean would be moved by the spike itself and by the fall of a run's beginning
 //   grad_norm_range  [low, high]: warns where the norm lies outside
@@ -65,6 +72,9 @@ class Monitors {
 
  private:
   Verdict judge_non_finite(const StepFigures& figures);
+  Verdict judge_overflow(const StepFigures& figures);
+  Verdict skip_or_stop(const std::string& what, const std::string& advice);
+  std::string last_good_step() const;
   void watch_loss(const StepFigures& figures, std::vector<std::string>& warnings);
   void watch_norm(const StepFigures& figures, std::vector<std::string>& warnings);
   void watch_speed(const StepFigures& figures, std::vector<std::string>& warnings);

@@ -74,6 +74,68 @@ TEST(Monitors, GoOnCountingSkipsOfARunThatWasResumed) {
   EXPECT_EQ(monitors.judge(figures(10, kNan)).action, StepAction::stop);
 }
 
+StepFigures scaled(int64_t step, double loss, double norm, double loss_scale, bool can_fall) {
+  StepFigures result = figures(step, loss, norm);
+  result.loss_scale = loss_scale;
+  result.loss_scale_can_fall = can_fall;
+  return result;
+}
+
+TEST(Monitors, AnOverflowIsSkippedWhileTheLossScaleCanFallHoweverOften) {
+  MonitorSection config;
+  config.on_nan = OnNan::stop;  // not asked
+  config.max_consecutive_skips = 2;
+  Monitors monitors(config);
+  for (int64_t step = 1; step <= 20; ++step) {
+    const Verdict verdict = monitors.judge(scaled(step, 2.0, step % 2 == 0 ? kNan : kInfinity, 65536, true));
+    EXPECT_EQ(verdict.action, StepAction::skip);
+    EXPECT_TRUE(verdict.is_expected);
+    EXPECT_TRUE(contains(verdict.diagnosis, "loss scale 65536")) << verdict.diagnosis;
+    EXPECT_EQ(monitors.consecutive_skips(), 0);
+  }
+  EXPECT_EQ(monitors.judge(scaled(21, 2.0, 1.0, 4, true)).action, StepAction::proceed);
+}
+
+TEST(Monitors, OverflowsAtTheSmallestLossScaleStopAfterAsManyInARowAsAllowed) {
+  MonitorSection config;
+  config.max_consecutive_skips = 3;
+  Monitors monitors(config);
+  monitors.judge(scaled(1, 2.5, 1.0, 2, true));
+  monitors.judge(scaled(2, 2.0, kInfinity, 2, true));
+  for (int64_t step = 3; step <= 5; ++step) {
+    const Verdict verdict = monitors.judge(scaled(step, 2.0, kInfinity, 1, false));
+    EXPECT_EQ(verdict.action, StepAction::skip);
+    EXPECT_FALSE(verdict.is_expected);
+  }
+  const Verdict verdict = monitors.judge(scaled(6, 2.0, kInfinity, 1, false));
+  EXPECT_EQ(verdict.action, StepAction::stop);
+  for (const char* part :
+       {"step 6", "gradients are not finite", "loss scale 1, its minimum", "3 skipped steps in a row", "2.5 at step 1",
+        "precision=bf16", "learning_rate", "max_grad_norm", "fp32_ops"})
+    EXPECT_TRUE(contains(verdict.diagnosis, part)) << part << ": " << verdict.diagnosis;
+}
+
+TEST(Monitors, AFiniteStepEndsTheRowOfOverflowsAtTheSmallestScale) {
+  MonitorSection config;
+  config.max_consecutive_skips = 1;
+  Monitors monitors(config);
+  for (int64_t step = 1; step <= 9; step += 2) {
+    EXPECT_EQ(monitors.judge(scaled(step, 2.0, kInfinity, 1, false)).action, StepAction::skip);
+    EXPECT_EQ(monitors.judge(scaled(step + 1, 2.0, 1.0, 1, false)).action, StepAction::proceed);
+  }
+}
+
+TEST(Monitors, ALossThatIsNotFiniteIsNotLeftToTheLossScale) {
+  MonitorSection config;
+  config.max_consecutive_skips = 1;
+  Monitors monitors(config);
+  EXPECT_EQ(monitors.judge(scaled(1, kNan, kNan, 65536, true)).action, StepAction::skip);
+  const Verdict verdict = monitors.judge(scaled(2, kInfinity, kNan, 32768, true));
+  EXPECT_EQ(verdict.action, StepAction::stop);
+  EXPECT_TRUE(contains(verdict.diagnosis, "loss is not finite at loss scale 32768 (")) << verdict.diagnosis;
+  EXPECT_TRUE(contains(verdict.diagnosis, "no loss scale mends")) << verdict.diagnosis;
+}
+
 TEST(Monitors, NoSkipAllowedStopsAtTheFirst) {
   MonitorSection config;
   config.on_nan = OnNan::skip;

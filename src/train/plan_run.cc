@@ -6,6 +6,7 @@
 #include "checkpoint/writer.h"
 #include "cost/estimate.h"
 #include "data/build.h"
+#include "passes/lower_precision.h"
 #include "plan/advice.h"
 #include "train/model_directory.h"
 #include "train/recompute_choice.h"
@@ -148,6 +149,7 @@ class Planner {
       plan_.trained_parameters += parameter.type.shape.elements();
     INGOT_ASSIGN(const Program* first, programs_->micro_step_program(plan_.micro_batch, plan_.sequence_length, false));
     add_cost(*first, 1);
+    plan_precision(first->graph());
     if (plan_.accumulation > 1) {
       INGOT_ASSIGN(const Program* more, programs_->micro_step_program(plan_.micro_batch, plan_.sequence_length, true));
       add_cost(*more, plan_.accumulation - 1);
@@ -156,6 +158,26 @@ class Planner {
     INGOT_TRY(plan_recomputation());
     plan_.model_flops = model_.flops_per_token(plan_.sequence_length) * static_cast<double>(plan_.tokens_per_step());
     return {};
+  }
+
+  void plan_precision(const Graph& step) {
+    const Precision precision = config_.training.precision;
+    plan_.precision = name_of(precision);
+    if (precision == Precision::fp32) return;
+    const std::vector<std::string>& fp32_ops = config_.training.fp32_ops;
+    for (const PrecisionKind& kind : precision_kinds()) {
+      const bool narrow = reads_narrow(kind, fp32_ops);
+      const bool chosen = kind.reads_narrow && !narrow && !kind.computes_in_fp32;
+      plan_.precisions.push_back({std::string(kind.name),
+                                  chosen ? "fp32, by training.fp32_ops" : std::string(kind.what),
+                                  narrow ? plan_.precision : "fp32"});
+    }
+    const std::vector<std::string> wide = products_in_fp32(step);
+    if (!wide.empty())
+      plan_.warnings.push_back(
+          fmt::format("{} matrix products of a step stay in fp32 (the first at {}): they are the "
+                      "slowest part of a step, and training.precision {} does not speed them up",
+                      wide.size(), wide.front(), plan_.precision));
   }
 
   Status plan_recomputation() {

@@ -84,6 +84,7 @@ Result<std::unique_ptr<TrainingPrograms>> TrainingPrograms::create(const Model& 
 Status TrainingPrograms::compile() {
   context_.no_fuse = settings_.no_fuse;
   context_.disabled = settings_.disabled_passes;
+  context_.precision = settings_.precision;
   INGOT_TRY(check_pass_names(settings_.disabled_passes));
   INGOT_ASSIGN(trained_, trained_parameters(model_, settings_.freeze));
   optimizer_state_ = ingot::optimizer_state(trained_, settings_.optimizer);
@@ -93,7 +94,8 @@ Status TrainingPrograms::compile() {
   warnings_ = std::move(groups.warnings);
 
   INGOT_ASSIGN(Graph step, graph_of(Kind::micro_step, settings_.rows, settings_.tokens));
-  Graph update = update_graph(trained_, groups, settings_.optimizer);
+  copies_ = weight_copies(step);
+  Graph update = update_graph(trained_, groups, settings_.optimizer, copies_);
   add_variables_of(step, variables_);
   add_variables_of(update, variables_);
   INGOT_ASSIGN(update_, Program::create(std::move(update), variables_, pool_.threads()));
@@ -138,7 +140,9 @@ MemoryEstimate TrainingPrograms::memory() const {
   }
   for (const OptimizerState& state : optimizer_state_) memory.optimizer += state.type.bytes();
   memory.weights -= memory.optimizer;
-  if (settings_.stages_checkpoints) memory.staging = memory.weights + memory.optimizer;
+  int64_t copies = 0;
+  for (const WeightCopy& copy : copies_) copies += copy.type.bytes();
+  if (settings_.stages_checkpoints) memory.staging = memory.weights - copies + memory.optimizer;
   int64_t scratch = update_->scratch_bytes();
   memory.activations = update_->plan().workspace_bytes;
   memory.lower_bound = update_->plan().lower_bound_bytes;
@@ -200,21 +204,32 @@ Result<const Program*> TrainingPrograms::evaluation_program(int64_t rows, int64_
   return program(Kind::evaluation, rows, tokens);
 }
 
+void TrainingPrograms::refresh_copies() {
+  if (copies_are_stale_) fill_weight_copies(*arena_);
+  copies_are_stale_ = false;
+}
+
 Result<double> TrainingPrograms::micro_step(const Batch& batch, float loss_scale, bool accumulate,
                                             const RandomState& random, const NodeObserver* observer) {
   INGOT_ASSIGN(const Program* step, micro_step_program(batch.rows, batch.sequence_length, accumulate));
+  refresh_copies();
   return run_loss_program(*step, *arena_, pool_, batch, loss_scale, random, observer);
 }
 
 Result<double> TrainingPrograms::evaluate(const Batch& batch, float loss_scale) {
   INGOT_ASSIGN(const Program* evaluation, evaluation_program(batch.rows, batch.sequence_length));
+  refresh_copies();
   return run_loss_program(*evaluation, *arena_, pool_, batch, loss_scale, {.batch = batch.rows});
 }
 
-Result<UpdateResult> TrainingPrograms::update(double learning_rate, int64_t t, const NodeObserver* observer) {
+Result<UpdateResult> TrainingPrograms::update(double learning_rate, int64_t t, const NodeObserver* observer,
+                                              double gradient_scale) {
   const std::array<float, 3> control = update_control(learning_rate, settings_.optimizer, t);
-  const ProgramInput input{"control", {reinterpret_cast<const std::byte*>(control.data()), DType::f32, {3}}};
-  INGOT_TRY(update_->run(*arena_, pool_, {&input, 1}, {}, observer));
+  const auto scale = static_cast<float>(gradient_scale);
+  const std::array<ProgramInput, 2> inputs{
+      {{"control", {reinterpret_cast<const std::byte*>(control.data()), DType::f32, {3}}},
+       {"gradient_scale", {reinterpret_cast<const std::byte*>(&scale), DType::f32, {}}}}};
+  INGOT_TRY(update_->run(*arena_, pool_, inputs, {}, observer));
   const float* clip = update_->output(*arena_, "clip").as<float>();
   return UpdateResult{clip[2], clip[1] != 0};
 }

@@ -27,6 +27,7 @@ struct ProgramSettings {
   double weight_decay = 0.1;
   double max_grad_norm = 1.0;
   std::vector<ParameterGroupRule> groups;
+  MixedPrecision precision;      // bf16, f16: what is stored between ops (passes/lower_precision.h)
   RecomputeSection recompute;    // graph mode only: plain ops one by one are for looking at, not for saving memory
   int64_t rows = 1, tokens = 1;  // the usual shape of a micro-batch
   // What the run will do beside single micro-batches, so that its memory is counted and its programs are compiled
@@ -35,7 +36,7 @@ struct ProgramSettings {
 };
 
 struct UpdateResult {
-  double grad_norm = 0;  // over all trained parameters, before clipping
+  double grad_norm = 0;  // of the true gradients of all trained parameters, before clipping
   bool skipped = false;  // a gradient was not finite, nothing changed
 };
 
@@ -55,13 +56,19 @@ class TrainingPrograms {
   static Result<std::unique_ptr<TrainingPrograms>> create(const Model& model, const ProgramSettings& settings,
                                                           const ThreadPool& pool);
 
-  // One micro-batch: gradients are stored, or added to those there. Returns the loss part of it.
+  // One micro-batch: gradients are stored, or added to those there. Returns the loss part of it. loss_scale is what
+  // both are multiplied with: 1 / counted targets of the step, under dynamic loss scaling times LossScaler::scale.
   Result<double> micro_step(const Batch& batch, float loss_scale, bool accumulate, const RandomState& random,
                             const NodeObserver* observer = nullptr);
   // The loss part of a batch, without gradients or dropout.
   Result<double> evaluate(const Batch& batch, float loss_scale);
-  // The t-th update (1 at the first) from the gradients as they are.
-  Result<UpdateResult> update(double learning_rate, int64_t t, const NodeObserver* observer = nullptr);
+  // The t-th update (1 at the first) from the gradients as they are, which are gradient_scale times the true ones.
+  Result<UpdateResult> update(double learning_rate, int64_t t, const NodeObserver* observer = nullptr,
+                              double gradient_scale = 1);
+
+  // Where the copies of weights that products read in 16 bits are to be made anew before the next step, since the
+  // weights were written other than by update(). So it is after create().
+  void weights_changed() { copies_are_stale_ = true; }
 
   MemoryEstimate memory() const;
 
@@ -98,6 +105,7 @@ class TrainingPrograms {
   Status compile(Kind kind);  // for the usual shape
   Status allocate();
   Status reserve(const Program& program);
+  void refresh_copies();
   Result<Graph> graph_of(Kind kind, int64_t rows, int64_t tokens);
   Result<const Program*> program(Kind kind, int64_t rows, int64_t tokens);
   Result<const Program*> keep(Kind kind, int64_t rows, int64_t tokens, Graph graph);
@@ -112,6 +120,8 @@ class TrainingPrograms {
   VariableLayout variables_;
   std::unique_ptr<Arena> arena_;  // null: planned only
   std::unique_ptr<Program> update_;
+  std::vector<WeightCopy> copies_;
+  bool copies_are_stale_ = true;
   std::list<Entry> cache_;  // the most recently used first
   bool keeps_all_ = false;
   double compile_seconds_ = 0;

@@ -1,6 +1,7 @@
 // The counters of a run, beside its tensors: what a checkpoint's state.json holds.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,10 +16,11 @@ struct RunState {
   int64_t tokens = 0;   // trained on so far
   int64_t skipped = 0;
   int64_t consecutive_skips = 0;
-  double loss_scale = 1;
-  Cursor cursor;                 // behind the last step
-  int64_t micro_batch_size = 0;  // kept when the configuration leaves it open: another one rounds otherwise
-  int64_t total_steps = 0;       // of the schedule: a resumed schedule keeps its length
+  double loss_scale = 1;               // of the next step
+  std::optional<int64_t> clean_steps;  // at this loss scale, in a row; absent where the run does not scale its loss
+  Cursor cursor;                       // behind the last step
+  int64_t micro_batch_size = 0;        // kept when the configuration leaves it open: another one rounds otherwise
+  int64_t total_steps = 0;             // of the schedule: a resumed schedule keeps its length
 
   std::string to_json() const;
   // ErrorKind::input that names `source_name` and the key.

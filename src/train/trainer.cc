@@ -9,6 +9,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "kernels/peak/peak.h"
+#include "optim/loss_scale.h"
 #include "optim/schedule.h"
 #include "train/config_changes.h"
 #include "train/debug_dump.h"
@@ -16,6 +17,7 @@
 #include "train/metrics.h"
 #include "train/model_directory.h"
 #include "train/monitors.h"
+#include "train/non_finite.h"
 #include "train/progress.h"
 #include "train/run_profile.h"
 #include "train/signals.h"
@@ -36,6 +38,7 @@ struct StepOutcome {
   double loss = 0, grad_norm = 0, learning_rate = 0;
   int64_t tokens = 0, counted = 0;
   double seconds = 0, data_seconds = 0;
+  double loss_scale = 1;  // of the gradients; the loss is without
   bool skipped = false;
   std::string non_finite;  // eager mode: the first op that made a NaN or infinity, and where
 };
@@ -72,6 +75,7 @@ class Run {
       INGOT_TRY(compare_settings(*checkpoint));
       INGOT_TRY(read_state(*checkpoint));
     }
+    start_loss_scale();
     INGOT_TRY(make_programs());
     INGOT_TRY(resume_or_start(checkpoint));
     INGOT_TRY(write_file_atomic(output() / "config.yaml", to_yaml(config_)));  // of a run that can start, no other
@@ -110,7 +114,7 @@ class Run {
       log_warning("the run was {} steps long, the configuration now says {}; the schedule is that of the new length",
                   state_.total_steps, planned_steps);
     state_.total_steps = planned_steps;
-    peak_gflops_ = kernels::fp32_peak_gflops(pool_);
+    peak_gflops_ = kernels::peak_gflops(pool_, dtype_of(config_.training.precision));
     const MemoryEstimate memory = programs_->memory();
     log_info(
         "{} parameters, {} steps of {} sequences of {} tokens in micro-batches of {}, {} threads, {:.0f} MB of memory",
@@ -173,6 +177,22 @@ class Run {
     INGOT_ASSIGN(const std::string text, checkpoint.read_file("state.json"));
     INGOT_ASSIGN(state_, RunState::parse(text, (checkpoint.path() / "state.json").string()));
     return {};
+  }
+
+  // A checkpoint of a run that did not scale its loss has no scale to go on with.
+  void start_loss_scale() {
+    const bool scales = config_.training.precision == Precision::fp16 || hooks_.scale_loss;
+    const LossScaleConfig& scale = config_.training.loss_scale;
+    if (scales && state_.clean_steps)
+      scaler_.emplace(scale, LossScaler::State{state_.loss_scale, *state_.clean_steps});
+    else if (scales)
+      scaler_.emplace(scale);
+    keep_loss_scale();
+  }
+
+  void keep_loss_scale() {
+    state_.loss_scale = scaler_ ? scaler_->scale() : 1;
+    state_.clean_steps = scaler_ ? std::optional(scaler_->state().clean_steps) : std::nullopt;
   }
 
   // Shapes alone would let another rotary base or epsilon through.
@@ -275,6 +295,7 @@ class Run {
     const auto start = Clock::now();
     StepOutcome outcome;
     outcome.learning_rate = schedule_->at(state_.step + 1);
+    outcome.loss_scale = state_.loss_scale;
     INGOT_ASSIGN(const StepBatches* batches, next_batches());
     outcome.data_seconds = seconds_since(start);
     outcome.tokens = batches->tokens;
@@ -291,7 +312,8 @@ class Run {
   }
 
   Status run_micro_batches(const StepBatches& batches, StepOutcome& outcome) {
-    const float scale = batches.counted > 0 ? static_cast<float>(1.0 / static_cast<double>(batches.counted)) : 0.0f;
+    const float scale =
+        batches.counted > 0 ? static_cast<float>(outcome.loss_scale / static_cast<double>(batches.counted)) : 0.0f;
     DebugDump dump(config_.debug, state_.step + 1);
     Profile* const profile = profile_->current();
     const NodeObserver look{[&](const NodeEvent& event) { return observe(event, dump, outcome); },
@@ -305,7 +327,7 @@ class Run {
                                batch.rows};
       const ActivityScope scope(profile, Activity::micro_step, &batch - batches.micro.data() + 1);
       INGOT_ASSIGN(const double loss, programs_->micro_step(batch, scale, accumulate, random, observer));
-      outcome.loss += loss;
+      outcome.loss += loss / outcome.loss_scale;
       sequence += batch.rows;
       accumulate = true;
     }
@@ -320,34 +342,57 @@ class Run {
     return {};
   }
 
-  Result<UpdateResult> update_weights(double learning_rate) {
+  Result<UpdateResult> update_weights(const StepOutcome& outcome) {
     Profile* const profile = profile_->current();
     const ActivityScope scope(profile, Activity::update);
-    return programs_->update(learning_rate, state_.updates + 1, profile != nullptr ? &profile->observer() : nullptr);
+    const NodeObserver* const observer = profile != nullptr ? &profile->observer() : nullptr;
+    return programs_->update(outcome.learning_rate, state_.updates + 1, observer, outcome.loss_scale);
   }
 
   // The monitors see loss and norm before the parameters change for good: a non-finite loss keeps the update from
   // running, and the update leaves everything as it is where a gradient is not finite.
   Status apply_update(StepOutcome& outcome) {
     if (std::isfinite(outcome.loss)) {
-      INGOT_ASSIGN(const UpdateResult update, update_weights(outcome.learning_rate));
+      INGOT_ASSIGN(const UpdateResult update, update_weights(outcome));
       outcome.grad_norm = update.grad_norm;
       outcome.skipped = update.skipped;
     } else {
       outcome.grad_norm = kNotKnown;
       outcome.skipped = true;
     }
-    const Verdict verdict = monitors_.judge(
-        {state_.step + 1, outcome.counted, outcome.loss, outcome.grad_norm, outcome.learning_rate, last_speed_});
+    const Verdict verdict = monitors_.judge(figures_of(outcome));
     if (!verdict.warnings.empty() || verdict.action != StepAction::proceed) progress_->clear();
     for (const std::string& text : verdict.warnings) log_warning("{}", text);
     if (verdict.action == StepAction::proceed) return {};
     std::string text = verdict.diagnosis;
-    if (!outcome.non_finite.empty()) text += " The first such value came from " + outcome.non_finite + ".";
-    if (verdict.action == StepAction::stop) return failed_error("{}", text);
-    log_warning("{}", text);
+    if (!outcome.non_finite.empty()) text += "; the first such value came from " + outcome.non_finite;
+    if (verdict.action == StepAction::stop)
+      return failed_error("{}{}", text, describe_non_finite_gradients(*programs_));
+    if (verdict.is_expected)
+      log_info("{}", text);
+    else
+      log_warning("{}", text);
     outcome.skipped = true;
     return {};
+  }
+
+  StepFigures figures_of(const StepOutcome& outcome) const {
+    StepFigures figures{state_.step + 1,   outcome.counted,       outcome.loss,
+                        outcome.grad_norm, outcome.learning_rate, last_speed_};
+    if (!scaler_) return figures;
+    figures.loss_scale = outcome.loss_scale;
+    figures.loss_scale_can_fall = !scaler_->is_at_minimum();
+    return figures;
+  }
+
+  // A step in which nothing counts says nothing about the scale.
+  void adjust_loss_scale(const StepOutcome& outcome) {
+    if (!scaler_) return;
+    if (outcome.skipped)
+      scaler_->overflowed();
+    else if (outcome.counted > 0)
+      scaler_->stayed_finite();
+    keep_loss_scale();
   }
 
   Status end_step(const StepBatches& batches, const StepOutcome& outcome) {
@@ -359,6 +404,7 @@ class Run {
     else
       ++state_.updates;
     state_.consecutive_skips = monitors_.consecutive_skips();
+    adjust_loss_scale(outcome);
     last_speed_ = static_cast<double>(outcome.tokens) / outcome.seconds;
     result_.last_loss = outcome.loss;
     const int64_t every = config_.logging.every_steps;
@@ -368,7 +414,7 @@ class Run {
     progress_->step({state_.step, outcome.loss, outcome.learning_rate, outcome.grad_norm, last_speed_}, logged);
     for (const StepCallback& callback : hooks_.on_step_end)
       INGOT_TRY(callback({state_.step, state_.total_steps, state_.tokens, outcome.loss, outcome.learning_rate,
-                          outcome.grad_norm, outcome.skipped, *programs_}));
+                          outcome.grad_norm, outcome.skipped, outcome.loss_scale, *programs_}));
     profile_->end_step(state_.step);
     const int64_t evaluate_every = config_.evaluation.every_steps;
     if (validation_ && ((evaluate_every > 0 && state_.step % evaluate_every == 0) || is_last))
@@ -389,7 +435,7 @@ class Run {
     row.data_wait_ms = outcome.data_seconds * 1e3;
     row.mfu = setup_->model.flops_per_token(config_.data.sequence_length) * last_speed_ * 1e-9 / peak_gflops_;
     row.peak_memory_mb = static_cast<double>(peak_resident_bytes()) / (1 << 20);
-    row.loss_scale = state_.loss_scale;
+    row.loss_scale = outcome.loss_scale;
     row.skipped = state_.skipped;
     metrics_->write(row);
     if (events_) events_->write(row.step, scalars_of(row));
@@ -459,7 +505,22 @@ class Run {
                             state_.step, saved.error().message);
       return {};
     }
+    INGOT_TRY(check_trained());
     return write_model_directory(output() / "model", setup_->model, tokenizer(), programs_->arena());
+  }
+
+  // A run shorter than the skips that it may make in a row comes to its end with weights as they were.
+  Status check_trained() const {
+    if (state_.updates > 0 || state_.skipped == 0) return {};
+    return failed_error(
+        "all {} steps were skipped, since their loss or gradients were not finite: nothing was trained, and no model "
+        "is "
+        "written to {}; {}",
+        state_.skipped, (output() / "model").string(),
+        config_.training.precision == Precision::fp16
+            ? "set training.precision=bf16, or a lower training.loss_scale.initial"
+            : "look at the weights that the run starts from, or set training.mode=eager, which names the op that makes "
+              "the first such number");
   }
 
   const RunConfig& config_;
@@ -471,6 +532,7 @@ class Run {
   int64_t micro_batch_ = 1;
   std::unique_ptr<TrainingPrograms> programs_;
   std::unique_ptr<Schedule> schedule_;
+  std::optional<LossScaler> scaler_;     // of runs that scale their loss
   std::unique_ptr<RunProfile> profile_;  // before what it listens to
   std::unique_ptr<BatchStream> stream_;
   std::unique_ptr<EvaluationBatches> validation_;
@@ -490,6 +552,10 @@ class Run {
 
 }  // namespace
 
+MixedPrecision mixed_precision(const TrainingSection& training) {
+  return {dtype_of(training.precision), training.fp32_ops};
+}
+
 ProgramSettings program_settings(const RunConfig& config, int64_t micro_batch) {
   ProgramSettings settings;
   settings.fuse = config.training.mode == ExecutionMode::graph;
@@ -500,6 +566,7 @@ ProgramSettings program_settings(const RunConfig& config, int64_t micro_batch) {
   settings.weight_decay = config.optimizer.weight_decay;
   settings.max_grad_norm = config.training.max_grad_norm;
   settings.groups = config.optimizer.groups;
+  settings.precision = mixed_precision(config.training);
   settings.recompute = config.recompute;
   settings.rows = micro_batch;
   settings.tokens = config.data.sequence_length;

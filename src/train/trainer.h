@@ -22,7 +22,10 @@ struct StepView {
   int64_t tokens = 0;  // of the run so far
   double loss = 0, learning_rate = 0, grad_norm = 0;
   bool skipped = false;
-  const TrainingPrograms& programs;  // arena().variable("NAME") and variable("grad.NAME") are parameters and gradients
+  double loss_scale = 1;  // the gradients are so many times the true ones; 1 without loss scaling
+  // arena().variable("NAME") and variable("grad.NAME") are parameters and gradients, to be read: what is written there
+  // does not reach the copies that products read in 16 bits.
+  const TrainingPrograms& programs;
 
   ConstTensorView parameter(const std::string& name) const { return programs.arena().variable(name); }
   ConstTensorView gradient(const std::string& name) const { return programs.arena().variable(gradient_name(name)); }
@@ -35,6 +38,8 @@ struct TrainerHooks {
   std::vector<StepCallback> on_step_end;
   // In the place of the sections `data` and `tokenizer`: a program's own sequences, mixed by weight.
   std::vector<MixturePart> sources;
+  // Dynamic loss scaling as training.loss_scale says, whatever the precision; fp16 always has it.
+  bool scale_loss = false;
 };
 
 struct TrainingResult {
@@ -59,6 +64,7 @@ Result<int64_t> choose_micro_batch(const RunConfig& config, const Model& model, 
                                    std::optional<int64_t> available = {});
 
 // The program settings that a configuration stands for.
+MixedPrecision mixed_precision(const TrainingSection& training);
 ProgramSettings program_settings(const RunConfig& config, int64_t micro_batch);
 
 }  // namespace ingot

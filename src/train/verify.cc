@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "train/model_directory.h"
 #include "train/programs.h"
+#include "train/verify_compare.h"
 #include "train/verify_findings.h"
 #include "train/verify_layer.h"
 
@@ -53,6 +54,7 @@ class Verifier {
     ProgramSettings settings;
     settings.fuse = options_.fuse;
     settings.dropout = false;
+    settings.precision = options_.precision;
     settings.keep_activations = keep_activations;
     settings.keep_state_gradients = keep_activations && has(ReferenceStage::state_gradient);
     settings.optimizer = {OptimizerType::adamw, optimizer.betas, optimizer.eps};
@@ -69,8 +71,10 @@ class Verifier {
   Result<double> step(TrainingPrograms& programs) {
     const NodeObserver observer = findings_.observer();
     const Batch& batch = reference_.batch();
-    return programs.micro_step(batch, reference_.loss_scale(), false, {.batch = batch.rows},
-                               options_.fuse ? nullptr : &observer);
+    const float scale = reference_.loss_scale() * gradient_scale(options_);
+    INGOT_ASSIGN(const double loss,
+                 programs.micro_step(batch, scale, false, {.batch = batch.rows}, options_.fuse ? nullptr : &observer));
+    return loss / gradient_scale(options_);
   }
 
   // Adds a comparison; false where it is the first that fails.
@@ -104,7 +108,7 @@ class Verifier {
       if (tensor->stage != ReferenceStage::activation && !is_gradient) continue;
       INGOT_ASSIGN(const auto found, activation(*programs, *tensor));
       if (is_gradient)
-        state_gradients_[tensor->name].assign(found.begin(), found.end());
+        state_gradients_[tensor->name] = unscaled(found, gradient_scale(options_));
       else if (!add(*tensor, found))
         return {};
     }
@@ -120,7 +124,8 @@ class Verifier {
       if (tensor->stage == ReferenceStage::loss && !add(*tensor, losses)) return {};
       if (tensor->stage == ReferenceStage::state_gradient && !add(*tensor, state_gradients_[tensor->name])) return {};
       if (tensor->stage != ReferenceStage::gradient) continue;
-      if (!add(*tensor, programs->arena().variable(gradient_name(tensor->source)).span<float>())) return {};
+      const auto gradient = programs->arena().variable(gradient_name(tensor->source)).span<float>();
+      if (!add(*tensor, unscaled(gradient, gradient_scale(options_)))) return {};
     }
     if (reference_.steps() == 0) return {};
     INGOT_TRY(train(*programs, losses, norms));
@@ -140,7 +145,8 @@ class Verifier {
         INGOT_ASSIGN(const double loss, step(programs));
         losses.push_back(static_cast<float>(loss));
       }
-      INGOT_ASSIGN(const UpdateResult update, programs.update(reference_.optimizer().learning_rate, t));
+      INGOT_ASSIGN(const UpdateResult update,
+                   programs.update(reference_.optimizer().learning_rate, t, nullptr, gradient_scale(options_)));
       norms.push_back(static_cast<float>(update.grad_norm));
     }
     return {};
@@ -191,6 +197,11 @@ Result<Verification> verify_model(const Model& model, const fs::path& weights, c
   INGOT_ASSIGN(const Reference expected, Reference::open(reference, model));
   if (options.layer) return verify_layer(model, weights, expected, options, pool);
   return Verifier(model, weights, expected, options, pool).run();
+}
+
+double usual_tolerance(DType dtype) {
+  if (dtype == DType::f32) return VerifyOptions().tolerance;
+  return dtype == DType::bf16 ? 0.15 : 0.025;
 }
 
 std::string describe(const Verification& verification) {

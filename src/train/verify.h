@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "passes/pass.h"
 #include "train/verify_reference.h"
 
 namespace ingot {
@@ -17,12 +18,17 @@ struct VerifyOptions {
   bool fuse = true;         // false: mode eager, where the first op that makes a NaN or an infinity is named too
   double tolerance = 1e-4;  // of logits and hidden states × max(1, largest entry), of gradients × their largest entry,
                             // of norms × max(1, largest), absolute for losses and for parameters after the steps
+  MixedPrecision precision = {};
   std::optional<int64_t> layer = {};  // this block (from 0) alone, starting from the reference's hidden state
   // For losses over many steps, which rounding parts: each may differ by so much of itself, and neither norms nor the
   // parameters after the steps are compared.
   std::optional<double> curve_tolerance = {};
   bool explain = true;  // try what may be the cause of a difference
 };
+
+// VerifyOptions::tolerance where nothing is said: in 16 bits values are rounded again and again on their way through a
+// model, to 8 (bf16) or 11 (f16) bits, and gradients that nearly cancel show it most.
+double usual_tolerance(DType dtype);
 
 struct TensorComparison {
   std::string name;

@@ -38,6 +38,16 @@ double difference(float expected, float found) {
 
 }  // namespace
 
+float gradient_scale(const VerifyOptions& options) {
+  return options.precision.dtype == DType::f16 ? 1024.0f : 1.0f;
+}
+
+std::vector<float> unscaled(std::span<const float> values, float scale) {
+  std::vector<float> result(values.begin(), values.end());
+  for (float& value : result) value /= scale;
+  return result;
+}
+
 std::vector<size_t> rounding_errors(std::span<const float> expected, std::span<const float> found) {
   constexpr double kUnits = 0x1p-21, kAgreement = 1e-3;
   const double noise = kUnits * largest_of(expected);

@@ -8,6 +8,10 @@
 
 namespace ingot {
 
+// How many times too large gradients are computed: fp16 would lose small ones (optim/loss_scale.h). 1 otherwise.
+float gradient_scale(const VerifyOptions& options);
+std::vector<float> unscaled(std::span<const float> values, float scale);
+
 // Entries of a parameter that rounding errors move, in rising order, and by how much they may differ.
 struct Undetermined {
   std::vector<size_t> entries;

@@ -4,6 +4,7 @@
 
 #include "optim/step_graph.h"
 #include "train/model_directory.h"
+#include "train/verify_compare.h"
 #include "train/verify_findings.h"
 
 namespace ingot {
@@ -73,6 +74,7 @@ class LayerVerifier {
   }
   Result<Loaded> load_block(const Model& model) const {
     PassContext context;
+    context.precision = options_.precision;
     INGOT_ASSIGN(Graph graph, block_graph(model, layer_, graph_options(), context));
     return load(model, std::move(graph));
   }
@@ -87,9 +89,11 @@ class LayerVerifier {
     const auto floats = [&](const float* values, const Shape& shape) {
       return ConstTensorView{reinterpret_cast<const std::byte*>(values), DType::f32, shape};
     };
-    const float loss_scale = reference_.loss_scale();
+    const float scale = gradient_scale(options_), loss_scale = reference_.loss_scale() * scale;
+    std::vector<float> upstream = upstream_;
+    for (float& one : upstream) one *= scale;
     const std::array<ProgramInput, 7> inputs{{{"hidden", floats(hidden.data(), input_->shape)},
-                                              {"hidden_grad", floats(upstream_.data(), input_->shape)},
+                                              {"hidden_grad", floats(upstream.data(), input_->shape)},
                                               {"ids", integers(batch.ids)},
                                               {"positions", integers(batch.positions)},
                                               {"first_visible", integers(batch.segment_start)},
@@ -99,9 +103,9 @@ class LayerVerifier {
     return loaded.program->run(loaded.arena, pool_, inputs, {.batch = batch.rows}, options_.fuse ? nullptr : &observer);
   }
 
-  static std::vector<float> values(const Loaded& loaded, const std::string& output) {
+  std::vector<float> values(const Loaded& loaded, const std::string& output) const {
     const auto span = loaded.program->output(loaded.arena, output).span<float>();
-    return {span.begin(), span.end()};
+    return unscaled(span, output.starts_with(gradient_name("")) ? gradient_scale(options_) : 1.0f);
   }
 
   bool add(const ReferenceTensor& tensor, std::span<const float> found) {
@@ -125,6 +129,7 @@ class LayerVerifier {
 
   Result<Loaded> load_tail() const {
     PassContext context;
+    context.precision = options_.precision;
     INGOT_ASSIGN(Graph graph, tail_graph(model_, layer_ + 1, graph_options(), context));
     return load(model_, std::move(graph));
   }

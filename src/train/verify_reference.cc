@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/json_text.h"
 #include "checkpoint/convert.h"
 #include "optim/update_graph.h"
 
@@ -200,7 +201,7 @@ Status Reference::read_optimizer() {
   if (entry == file_.metadata().end())
     return input_error("{}: train.losses is there, but the metadata entry \"optimizer\" (AdamW's settings) is not",
                        path().string());
-  const auto json = nlohmann::json::parse(entry->second, nullptr, false);
+  const auto json = parse_json<nlohmann::json>(entry->second);
   const auto broken = [&](std::string_view what) {
     return input_error("{}: metadata \"optimizer\": {} (found {})", path().string(), what, entry->second);
   };

@@ -51,18 +51,28 @@ class Updates {
     for (const TrainedParameter& one : parameters_) set(one.name, floats(file, "start." + one.name));
   }
 
-  void step(int64_t t, bool with_nan = false) {
+  // Of gradients that are `scale` times too large and known to be so.
+  void step(int64_t t, bool with_nan = false, float scale = 1) {
     for (const TrainedParameter& one : parameters_) {
       const std::vector<float> base = floats(file_, "gradient." + one.name);
       std::vector<float> gradient(base.size());
       for (size_t i = 0; i < base.size(); ++i)
-        gradient[i] = base[(i + 37 * static_cast<size_t>(t)) % base.size()] * (1 + 0.25f * static_cast<float>(t));
+        gradient[i] =
+            base[(i + 37 * static_cast<size_t>(t)) % base.size()] * (1 + 0.25f * static_cast<float>(t)) * scale;
       if (with_nan && &one == &parameters_.back()) gradient.back() = std::numeric_limits<float>::quiet_NaN();
       set(gradient_name(one.name), gradient);
     }
     const std::array<float, 3> control = update_control(kRate, config_, t);
-    const ProgramInput input{"control", {reinterpret_cast<const std::byte*>(control.data()), DType::f32, {3}}};
-    ASSERT_TRUE(program_->run(*arena_, pool_, {&input, 1}, {}).ok());
+    const std::array<ProgramInput, 2> inputs{
+        {{"control", {reinterpret_cast<const std::byte*>(control.data()), DType::f32, {3}}},
+         {"gradient_scale", {reinterpret_cast<const std::byte*>(&scale), DType::f32, {}}}}};
+    ASSERT_TRUE(program_->run(*arena_, pool_, inputs, {}).ok());
+  }
+
+  // {scale, skip, norm} of the last step, over all parameters.
+  std::array<float, 3> clip() const {
+    const float* values = program_->output(*arena_, "clip").as<float>();
+    return {values[0], values[1], values[2]};
   }
 
   const std::vector<TrainedParameter>& parameters() const { return parameters_; }
@@ -128,6 +138,32 @@ TEST_P(Optimizers, ANonFiniteGradientChangesNothing) {
   EXPECT_EQ(run.bytes(), before);
   run.step(2);
   EXPECT_NE(run.bytes(), before);
+}
+
+// Powers of two change no bit of what they scale and are taken back exactly: parameters, state and norm are the same.
+TEST_P(Optimizers, ScaledGradientsGiveTheBitsOfPlainOnes) {
+  Updates plain(file_, GetParam().config, 2);
+  for (int64_t t = 1; t <= kSteps; ++t) plain.step(t);
+  for (const float scale : {65536.0f, 0.125f, 0x1p30f}) {
+    Updates scaled(file_, GetParam().config, 2);
+    for (int64_t t = 1; t <= kSteps; ++t) scaled.step(t, false, scale);
+    EXPECT_EQ(scaled.bytes(), plain.bytes()) << scale;
+    EXPECT_EQ(scaled.clip(), (std::array<float, 3>{1 / scale, 0, plain.clip()[2]}));
+  }
+}
+
+// Gradients so large that their squares leave fp32's range: nothing changes, and the next step is as if there had been
+// none.
+TEST_P(Optimizers, AnOverflowOfScaledGradientsChangesNothingAndTheNextStepIsAsWithoutIt) {
+  Updates run(file_, GetParam().config, 2), without(file_, GetParam().config, 2);
+  for (Updates* one : {&run, &without}) one->step(1, false, 0x1p16f);
+  run.step(2, false, 0x1p120f);
+  EXPECT_EQ(run.clip()[1], 1.0f);
+  EXPECT_EQ(run.bytes(), without.bytes());
+  run.step(2, false, 0x1p15f);
+  without.step(2);
+  EXPECT_EQ(run.clip()[1], 0.0f);
+  EXPECT_EQ(run.bytes(), without.bytes());
 }
 
 std::vector<Case> cases() {

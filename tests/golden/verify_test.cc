@@ -108,6 +108,23 @@ TEST_P(Verify, AgreesInEveryTensor) {
   EXPECT_TRUE(verification.tensors.back().name.starts_with("after."));
 }
 
+// Against numbers in fp32. Were a value not rounded, or one rounded that should not be, fp16 would not be this close.
+TEST_P(Verify, AgreesInMixedPrecision) {
+  const auto& [name, fuse] = GetParam();
+  for (const DType dtype : {DType::bf16, DType::f16}) {
+    VerifyOptions options;
+    options.fuse = fuse;
+    options.precision = {dtype, {}};
+    options.tolerance = usual_tolerance(dtype);
+    options.explain = false;
+    const Verification v =
+        verify(model_of(name), references() / name, references() / name / "reference.safetensors", options);
+    EXPECT_TRUE(v.ok) << name_of(dtype) << "\n" << describe(v);
+    EXPECT_TRUE(std::ranges::any_of(v.tensors, [](const TensorComparison& t) { return t.max_rel > 1e-4; }))
+        << "nothing was rounded";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Verify, ::testing::Combine(::testing::ValuesIn(reference_names()), ::testing::Bool()),
                          [](const auto& one) {
                            std::string name = std::get<0>(one.param);

@@ -148,11 +148,27 @@ TEST(Bench, AblateComparesEachFormWithTheOneThatIsConfigured) {
   EXPECT_LT(named["recompute full"]["memory_bytes"], named["as configured"]["memory_bytes"]);
   EXPECT_GT(named["nothing fused"]["gradient_difference"].get<double>(), 0.0);  // attention sums in another order
   EXPECT_EQ(named["without fuse_glu"]["same_program"], true);                   // GPT-2 has none
+  EXPECT_EQ(named["without fuse_cast"]["same_program"], true);                  // fp32 has none
   for (const Json& row : rows) {
     EXPECT_LT(row["loss_difference"].get<double>(), 1e-5) << row;
     EXPECT_LT(row["gradient_difference"].get<double>(), 1e-4) << row;
     EXPECT_GT(row["tokens_per_second"].get<double>(), 0) << row;
   }
+}
+
+TEST(Bench, AblateMeasuresThePrecisionOfTheRun) {
+  const ScratchDirectory scratch;
+  const std::string config = scratch / "config.yaml";
+  ASSERT_TRUE(write_file_atomic(config,
+                                "model: {preset: gpt2-nano}\ndata: {sequence_length: 64}\nthreads: 1\n"
+                                "training: {steps: 1, global_batch_size: 1, micro_batch_size: 1, precision: bf16}\n")
+                  .ok());
+  const Json rows = bench({"ablate", config, "--rounds", "1"})["rows"];
+  std::map<std::string, Json> named;
+  for (const Json& row : rows) named[row["name"].get<std::string>()] = row;
+  EXPECT_EQ(named["without fuse_cast"]["same_program"], false);
+  EXPECT_EQ(named["without fuse_cast"]["gradient_difference"], 0.0);  // it moves no rounding
+  EXPECT_GT(named["nothing fused"]["gradient_difference"].get<double>(), 1e-4);
 }
 
 TEST(Bench, AblateRefusesWhatDoesNotFitAndWhatHasNoFiniteLoss) {

@@ -169,7 +169,7 @@ TEST_F(Eval, SaysWhatIsWrong) {
   expect_error({"eval", model(), "--text", text, "--stride", "0"}, 2, {"--stride"});
   expect_error({"eval", model(), "--text", text, "--stride", "65"}, 2, {"65", "64"});
   expect_error({"eval", model(), "--text", text, "--window", "65"}, 2, {"65", "64"});
-  expect_error({"eval", model(), "--text", text, "--precision", "bf16"}, 2, {"fp32 only"});
+  expect_error({"eval", model(), "--text", text, "--precision", "fp8"}, 2, {"--precision", "bf16"});
 }
 
 }  // namespace

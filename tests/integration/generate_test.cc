@@ -281,14 +281,14 @@ TEST_F(Generate, WrongUsage) {
   const std::vector<std::vector<std::string>> wrong{
       {"--temperature", "-1"}, {"--temperature", "nan"}, {"--temperature", "warm"}, {"--top-p", "0"},
       {"--top-p", "1.5"},      {"--top-k", "-2"},        {"--max-tokens", "-1"},    {"--max-tokens", "many"},
-      {"--threads", "0"},      {"--seed", "-1"},         {"--precision", "bf16"},   {"--precision", "fp64"},
+      {"--threads", "0"},      {"--seed", "-1"},         {"--precision", "fp8"},    {"--precision", "fp64"},
       {"--temprature", "1"}};
   for (const auto& flags : wrong) {
     std::vector<std::string> arguments{"generate", model(), "--prompt", "a"};
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     expect_error(arguments, 2, {});
   }
-  expect_error({"generate", model(), "--prompt", "a", "--precision", "bf16"}, 2, {"fp32 only"});
+  expect_error({"generate", model(), "--prompt", "a", "--precision", "fp8"}, 2, {"--precision", "bf16"});
   expect_error({"generate", model()}, 2, {"--prompt"});
   expect_error({"generate"}, 2, {"model"});
 }

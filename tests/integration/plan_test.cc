@@ -68,6 +68,33 @@ TEST(Plan, PrintsOneJsonObjectWithWhatScriptsRelyOn) {
   EXPECT_FALSE(fs::exists(scratch / "run")) << "a plan leaves nothing behind";
 }
 
+TEST(Plan, SaysWhatIsStoredInWhichPrecision) {
+  const std::string mixed = "training: {steps: 200, global_batch_size: 8, micro_batch_size: 2, precision: bf16";
+  const auto plan = [&](const std::string& more) {
+    std::string yaml = nano("/tmp/x");
+    const std::string plain = "training: {steps: 200, global_batch_size: 8, micro_batch_size: 2";
+    return plan_of(yaml.replace(yaml.find(plain), plain.size(), mixed + more));
+  };
+  EXPECT_TRUE(plan_of(nano("/tmp/x")).precisions.empty());
+  const auto operands = [](const RunPlan& of, const std::string& kind) {
+    return std::ranges::find(of.precisions, kind, &PrecisionRow::kind)->operands;
+  };
+  const RunPlan usual = plan("");
+  EXPECT_EQ(usual.precision, "bf16");
+  for (const char* kind : {"matmul", "attention", "residual", "activation", "norm"})
+    EXPECT_EQ(operands(usual, kind), "bf16") << kind;
+  for (const char* kind : {"softmax", "loss"}) EXPECT_EQ(operands(usual, kind), "fp32") << kind;
+  EXPECT_FALSE(mentions(usual.warnings, "stay in fp32"));
+  EXPECT_NE(describe(usual).find("residual     reads bf16"), std::string::npos) << describe(usual);
+
+  const RunPlan wide = plan(", fp32_ops: [norm, softmax, loss, activation, matmul, residual]");
+  for (const char* kind : {"matmul", "residual", "norm"}) EXPECT_EQ(operands(wide, kind), "fp32") << kind;
+  EXPECT_TRUE(mentions(wide.warnings, "stay in fp32"));
+  // Copies of the weights that products read, half as large as these.
+  EXPECT_GT(usual.memory.weights, wide.memory.weights);
+  EXPECT_LT(usual.memory.kept, wide.memory.kept);
+}
+
 TEST(Plan, PrintsTheSameForPeople) {
   const ScratchDirectory scratch;
   const std::string config = scratch / "config.yaml";

@@ -13,6 +13,7 @@
 #include "kernels/attention/attention_tiles.h"
 #include "kernels/elementwise/dropout-inl.h"
 #include "kernels/elementwise/math-inl.h"
+#include "kernels/layout/half-inl.h"
 #include "kernels/matmul/gemm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -46,11 +47,19 @@ HWY_INLINE FloatVec power_of_two(FloatVec t) {
   return hn::IfThenZeroElse(hn::Lt(t, least), result);
 }
 
-// Panels [dim, kPanelColumns] of transposed, scaled queries.
-HWY_INLINE void pack_queries(int64_t queries, int64_t dim, const float* q, int64_t stride, float scale, float* panels) {
+// The first `rows` rows in f32: where they lie, or widened into the buffer [rows, dim].
+HWY_INLINE StoredRows in_f32(int64_t rows, int64_t dim, const StoredRows& x, float* buffer) {
+  if (!x.narrow()) return x;
+  for (int64_t i = 0; i < rows; ++i) widen(x.halves() + i * x.stride, x.dtype, buffer + i * dim, dim);
+  return {buffer, dim, DType::f32};
+}
+
+// Panels [dim, kPanelColumns] of transposed, scaled queries, which are in f32.
+HWY_INLINE void pack_queries(int64_t queries, int64_t dim, const StoredRows& q, float scale, float* panels) {
   for (int64_t begin = 0; begin < queries; begin += kPanelColumns) {
     float* panel = panels + begin * dim;
-    pack_panel_transposed(dim, std::min(kPanelColumns, queries - begin), q + begin * stride, stride, panel);
+    pack_panel_transposed(dim, std::min(kPanelColumns, queries - begin), q.floats() + begin * q.stride, q.stride,
+                          panel);
     for_vectors(dim * kPanelColumns,
                 [&](int64_t i, auto at) { at.store(hn::Mul(at.load(panel + i), set(scale)), panel + i); });
   }
@@ -71,10 +80,65 @@ HWY_INLINE void cap_scores(int64_t keys, float softcap, float* scores, int64_t s
     }
 }
 
+// Scores [keys, ...] of one panel's queries times `factor`, to another place or to the same.
+HWY_INLINE void scale_scores(int64_t keys, float factor, const float* from, int64_t from_stride, float* to,
+                             int64_t to_stride) {
+  for (int64_t j = 0; j < keys; ++j)
+    for (int64_t lane = 0; lane < kPanelColumns; lane += lanes())
+      hn::StoreU(hn::Mul(hn::LoadU(kFloat, from + j * from_stride + lane), set(factor)), kFloat,
+                 to + j * to_stride + lane);
+}
+
+// Panels of queries or, not transposed, of values, in pairs (panels.h).
+inline void pack_pairs(int64_t columns, int64_t depth, const StoredRows& x, bool transposed, float* panels) {
+  pack_panels(columns, depth, x.data, DType::bf16, x.stride, transposed, DType::bf16,
+              reinterpret_cast<std::byte*>(panels));
+}
+
+// Products [keys, kQueryTile] of k's or v's rows from key_begin with those of the queries or of dout, packed in pairs;
+// the panels that see as many keys go together.
+inline void multiply_in_pairs(const AttentionTile& tile, const StoredRows& rows, int64_t key_begin, int64_t key_end,
+                              const float* panels, float* products, float* memory) {
+  const Sight& sight = tile.sight;
+  const auto keys_of = [&](int64_t panel) -> int64_t {
+    const int64_t from = sight.panel_begin(panel), to = sight.panel_end(panel);
+    return sight.sees(from, to, key_begin, key_end) ? std::min(key_end, to) - key_begin : 0;
+  };
+  MatmulTile work;
+  work.k = tile.dim;
+  work.a = rows.from(key_begin).data;
+  work.lda = rows.stride;
+  work.packed_b = true;
+  work.ldc = kQueryTile;
+  work.a_dtype = work.b_dtype = DType::bf16;
+  work.bf16 = tile.bf16;
+  for (int64_t panel = 0; panel < sight.panels(); panel += work.columns / kPanelColumns) {
+    work.rows = keys_of(panel);
+    work.columns = kPanelColumns;
+    while (panel + work.columns / kPanelColumns < sight.panels() &&
+           keys_of(panel + work.columns / kPanelColumns) == work.rows)
+      work.columns += kPanelColumns;
+    if (work.rows == 0) continue;
+    work.b = panels + panel * kPanelColumns * pairs_of(tile.dim);
+    work.c = products + panel * kPanelColumns;
+    run_matmul_tile(work, memory);
+  }
+}
+
 // Panels [rows, kPanelColumns] of the columns of x [rows, dim].
-HWY_INLINE void pack_columns(int64_t rows, int64_t dim, const float* x, int64_t stride, float* panels) {
-  for (int64_t column = 0; column < dim; column += kPanelColumns)
-    pack_panel(rows, std::min(kPanelColumns, dim - column), x + column, stride, panels + column * rows);
+HWY_INLINE void pack_columns(int64_t rows, int64_t dim, const StoredRows& x, float* panels) {
+  for (int64_t column = 0; column < dim; column += kPanelColumns) {
+    const int64_t columns = std::min(kPanelColumns, dim - column);
+    float* panel = panels + column * rows;
+    if (!x.narrow()) {
+      pack_panel(rows, columns, x.floats() + column, x.stride, panel);
+      continue;
+    }
+    for (int64_t i = 0; i < rows; ++i, panel += kPanelColumns) {
+      widen(x.halves() + i * x.stride + column, x.dtype, panel, columns);
+      std::fill(panel + columns, panel + kPanelColumns, 0.0f);
+    }
+  }
 }
 
 // Makes scores [keys, ...] of one panel's queries that may not be seen kMaskedScore.

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "kernels/attention/attention_tiles.h"
+#include "kernels/layout/layout.h"
 
 namespace ingot::kernels {
 namespace {
@@ -24,7 +25,7 @@ AttentionShape with_strides(AttentionShape s) {
   return s;
 }
 
-Status check(const AttentionShape& s) {
+Status check(const AttentionShape& s, Bf16Product bf16) {
   if (s.batch < 0 || s.tokens < 0 || s.heads < 1 || s.kv_heads < 1 || s.head_dim < 1)
     return usage_error("attention over batch {}, {} tokens, {} heads, {} key/value heads of {}: sizes must be positive",
                        s.batch, s.tokens, s.heads, s.kv_heads, s.head_dim);
@@ -38,37 +39,44 @@ Status check(const AttentionShape& s) {
       s.k_row_stride < s.kv_heads * s.head_dim || s.v_row_stride < s.kv_heads * s.head_dim)
     return usage_error("row strides {}, {}, {}, {} of attention's q, k, v, out are less than the rows' widths",
                        s.q_row_stride, s.k_row_stride, s.v_row_stride, s.out_row_stride);
+  for (const DType dtype : {s.qkv, s.out, s.dq, s.dk, s.dv})
+    if (dtype != DType::f32 && dtype != DType::bf16 && dtype != DType::f16)
+      return usage_error("attention on {}: expected f32, bf16 or f16", name_of(dtype));
+  if (bf16 == Bf16Product::cpu_pairs && best_bf16_product() != Bf16Product::cpu_pairs)
+    return usage_error("this CPU has no dot products of bf16 in the instruction set in use");
   return {};
 }
 
 // Where one tile is in the tensors.
 struct Place {
   int64_t batch = 0, head = 0, begin = 0, end = 0;
-  int64_t out(const AttentionShape& s) const {
-    return (batch * s.tokens + begin) * s.out_row_stride + head * s.head_dim;
+  // The tile's queries in q, dq, out or dout.
+  template <class Rows>
+  Rows of(const Rows& whole, const AttentionShape& s) const {
+    return whole.from(batch * s.tokens + begin, head * s.head_dim);
   }
-  int64_t q(const AttentionShape& s) const { return (batch * s.tokens + begin) * s.q_row_stride + head * s.head_dim; }
   int64_t row(const AttentionShape& s) const { return (batch * s.heads + head) * s.tokens + begin; }
   int64_t lse(const AttentionShape& s) const { return 2 * row(s); }
 };
 
-AttentionTile tile_at(const AttentionShape& s, const Place& place, const AttentionInputs& inputs) {
-  const int64_t first_token = place.batch * s.tokens, dim = s.head_dim;
-  const int64_t kv_head = place.head / (s.heads / s.kv_heads);
+// Of one batch row and key/value head, at key 0.
+struct KeyGradients {
+  OutputRows dk, dv;
+};
+
+AttentionTile tile_at(const AttentionShape& s, const Place& place, const AttentionInputs& inputs, Bf16Product bf16) {
+  const int64_t first_token = place.batch * s.tokens, kv_column = place.head / (s.heads / s.kv_heads) * s.head_dim;
   AttentionTile tile;
   const int32_t* starts = inputs.segment_start;
   tile.sight =
       sight_of(place.begin, place.end, s.window, starts == nullptr ? starts : starts + first_token + place.begin);
-  tile.dim = dim;
+  tile.dim = s.head_dim;
   tile.scale = s.scale;
   tile.softcap = s.softcap;
-  tile.q = inputs.q + place.q(s);
-  tile.k = inputs.k + first_token * s.k_row_stride + kv_head * dim;
-  tile.v = inputs.v + first_token * s.v_row_stride + kv_head * dim;
-  tile.q_stride = s.q_row_stride;
-  tile.k_stride = s.k_row_stride;
-  tile.v_stride = s.v_row_stride;
-  tile.out_stride = s.out_row_stride;
+  tile.bf16 = bf16;
+  tile.q = place.of(StoredRows{inputs.q, s.q_row_stride, s.qkv}, s);
+  tile.k = StoredRows{inputs.k, s.k_row_stride, s.qkv}.from(first_token, kv_column);
+  tile.v = StoredRows{inputs.v, s.v_row_stride, s.qkv}.from(first_token, kv_column);
   const int64_t first_row = inputs.dropout.first_batch * s.heads * s.tokens;
   tile.dropout = {s.dropout_p, inputs.dropout.key, inputs.dropout.counter, (first_row + place.row(s)) * s.tokens,
                   s.tokens};
@@ -93,16 +101,22 @@ Sight sight_of(int64_t begin, int64_t end, int64_t window, const int32_t* segmen
 
 struct AttentionForward::Impl {
   AttentionShape shape;
+  Bf16Product bf16 = Bf16Product::widened;
 };
 
 AttentionForward::AttentionForward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AttentionForward::~AttentionForward() = default;
 
 Result<std::unique_ptr<AttentionForward>> AttentionForward::create(const AttentionShape& shape, int threads) {
+  return create(shape, threads, best_bf16_product());
+}
+
+Result<std::unique_ptr<AttentionForward>> AttentionForward::create(const AttentionShape& shape, int threads,
+                                                                   Bf16Product bf16) {
   INGOT_CHECK(threads >= 1, "attention for {} threads", threads);
   const AttentionShape full = with_strides(shape);
-  INGOT_TRY(check(full));
-  return std::unique_ptr<AttentionForward>(new AttentionForward(std::make_unique<Impl>(Impl{full})));
+  INGOT_TRY(check(full, bf16));
+  return std::unique_ptr<AttentionForward>(new AttentionForward(std::make_unique<Impl>(Impl{full, bf16})));
 }
 
 const AttentionShape& AttentionForward::shape() const {
@@ -115,10 +129,10 @@ int64_t AttentionForward::tiles() const {
 }
 
 size_t AttentionForward::scratch_bytes() const {
-  return attention_forward_scratch_bytes(impl_->shape.head_dim);
+  return attention_forward_scratch_bytes(impl_->shape.head_dim, impl_->shape.qkv, impl_->bf16);
 }
 
-void AttentionForward::run(int64_t index, const AttentionInputs& inputs, float* out, float* lse, int,
+void AttentionForward::run(int64_t index, const AttentionInputs& inputs, void* out, float* lse, int,
                            std::byte* scratch) const {
   const AttentionShape& s = impl_->shape;
   INGOT_CHECK(index >= 0 && index < tiles(), "tile {} of {}", index, tiles());
@@ -126,34 +140,104 @@ void AttentionForward::run(int64_t index, const AttentionInputs& inputs, float* 
   // The last queries of a head see the most keys and go first: short tiles at the end even out the threads.
   const int64_t begin = (per_head - 1 - index % per_head) * kQueryTile;
   const Place place{unit / s.heads, unit % s.heads, begin, std::min(s.tokens, begin + kQueryTile)};
-  AttentionTile tile = tile_at(s, place, inputs);
-  tile.out = out + place.out(s);
+  AttentionTile tile = tile_at(s, place, inputs, impl_->bf16);
+  tile.out = place.of(OutputRows{out, s.out_row_stride, s.out}, s);
   if (s.need_lse) tile.lse = lse + place.lse(s);
   run_attention_forward(tile, reinterpret_cast<float*>(scratch));
 }
 
 struct AttentionBackward::Impl {
   AttentionShape shape;
+  Bf16Product bf16 = Bf16Product::widened;
   int64_t parts = 1;
   // Part p holds the queries [edges[p], edges[p + 1]).
   std::array<int64_t, kMaxParts + 1> edges{};
 
   int64_t units() const { return shape.batch * shape.kv_heads; }
   int64_t sum_tiles() const { return (shape.tokens + kSumRows - 1) / kSumRows; }
-  // dk, then dv [tokens, head_dim], of one part but the first of one unit.
-  float* sums(std::byte* workspace, int64_t unit, int64_t part) const {
-    return reinterpret_cast<float*>(workspace) + (unit * (parts - 1) + part - 1) * 2 * shape.tokens * shape.head_dim;
+  // The last part of a unit sees all keys: where dk and dv are f32 it sums in them. Where one is rounded it sums in its
+  // scratch if it is the only part, else in the workspace, which always has the other parts' sums.
+  bool rounds() const { return shape.dk != DType::f32 || shape.dv != DType::f32; }
+  bool sums_in_scratch() const { return rounds() && parts == 1; }
+  int64_t parts_in_workspace() const { return rounds() && parts > 1 ? parts : parts - 1; }
+  int64_t sum_elements() const { return 2 * shape.tokens * shape.head_dim; }
+  size_t tile_scratch_bytes() const {
+    return (attention_backward_scratch_bytes(shape.head_dim, shape.qkv, shape.out, bf16) + 63) / 64 * 64;
   }
+
+  KeyGradients place_of(int64_t unit, const AttentionGradients& gradients) const {
+    const int64_t token = unit / shape.kv_heads * shape.tokens, column = unit % shape.kv_heads * shape.head_dim;
+    return {OutputRows{gradients.dk, shape.k_row_stride, shape.dk}.from(token, column),
+            OutputRows{gradients.dv, shape.v_row_stride, shape.dv}.from(token, column)};
+  }
+  KeyGradients sums_at(std::byte* memory, int64_t index) const {
+    float* dk = reinterpret_cast<float*>(memory) + index * sum_elements();
+    return {{dk, shape.head_dim}, {dk + shape.tokens * shape.head_dim, shape.head_dim}};
+  }
+  KeyGradients sums_in_workspace(std::byte* workspace, int64_t unit, int64_t part) const {
+    return sums_at(workspace, unit * parts_in_workspace() + part);
+  }
+  // Where a part sums.
+  KeyGradients sums_of(int64_t unit, int64_t part, const KeyGradients& place, std::byte* workspace,
+                       std::byte* scratch) const {
+    if (sums_in_scratch()) return sums_at(scratch + tile_scratch_bytes(), 0);
+    return part + 1 < parts || rounds() ? sums_in_workspace(workspace, unit, part) : place;
+  }
+  // Rows [begin, end) of sums to their place.
+  void round(const KeyGradients& sums, int64_t begin, int64_t end, const KeyGradients& place) const {
+    for (int64_t j = begin; j < end; ++j) {
+      cast(sums.dk.from(j).data, DType::f32, place.dk.from(j).data, shape.dk, shape.head_dim);
+      cast(sums.dv.from(j).data, DType::f32, place.dv.from(j).data, shape.dv, shape.head_dim);
+    }
+  }
+  void run_part(int64_t unit, int64_t part, const KeyGradients& sums,
+                FunctionRef<AttentionGradientTile(int64_t, int64_t, int64_t)> tile_of, std::byte* scratch) const;
+  void join_parts(int64_t unit, int64_t begin, const KeyGradients& place, std::byte* workspace) const;
 };
+
+void AttentionBackward::Impl::run_part(int64_t unit, int64_t part, const KeyGradients& sums,
+                                       FunctionRef<AttentionGradientTile(int64_t, int64_t, int64_t)> tile_of,
+                                       std::byte* scratch) const {
+  const int64_t group = shape.heads / shape.kv_heads, kv_head = unit % shape.kv_heads;
+  const auto at = static_cast<size_t>(part);
+  const AttentionBackwardUnit work{kv_head * group, (kv_head + 1) * group, edges[at],
+                                   edges[at + 1],   sums.dk.floats(),      sums.dv.floats(),
+                                   sums.dk.stride,  sums.dv.stride,        tile_of};
+  run_attention_backward(work, shape.head_dim, reinterpret_cast<float*>(scratch));
+}
+
+// Adds the sums of the other parts to those of the last, for the keys from `begin`.
+void AttentionBackward::Impl::join_parts(int64_t unit, int64_t begin, const KeyGradients& place,
+                                         std::byte* workspace) const {
+  const KeyGradients sums = sums_of(unit, parts - 1, place, workspace, nullptr);
+  const auto add = [&](const OutputRows& from, const OutputRows& to, int64_t end) {
+    add_rows(end - begin, shape.head_dim, from.from(begin).floats(), from.stride, to.from(begin).floats(), to.stride);
+  };
+  const int64_t whole_end = std::min(shape.tokens, begin + kSumRows);
+  for (int64_t part = 0; part + 1 < parts; ++part) {
+    const int64_t end = std::min(whole_end, edges[static_cast<size_t>(part) + 1]);
+    if (end <= begin) continue;
+    const KeyGradients more = sums_in_workspace(workspace, unit, part);
+    add(more.dk, sums.dk, end);
+    add(more.dv, sums.dv, end);
+  }
+  if (rounds()) round(sums, begin, whole_end, place);
+}
 
 AttentionBackward::AttentionBackward(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AttentionBackward::~AttentionBackward() = default;
 
 Result<std::unique_ptr<AttentionBackward>> AttentionBackward::create(const AttentionShape& shape, int threads) {
+  return create(shape, threads, best_bf16_product());
+}
+
+Result<std::unique_ptr<AttentionBackward>> AttentionBackward::create(const AttentionShape& shape, int threads,
+                                                                     Bf16Product bf16) {
   INGOT_CHECK(threads >= 1, "attention for {} threads", threads);
   auto impl = std::make_unique<Impl>();
   impl->shape = with_strides(shape);
-  INGOT_TRY(check(impl->shape));
+  impl->bf16 = bf16;
+  INGOT_TRY(check(impl->shape, bf16));
   const int64_t tiles = query_tiles_of(impl->shape.tokens), units = std::max<int64_t>(1, impl->units());
   impl->parts = std::clamp<int64_t>((kWantedUnits + units - 1) / units, 1, std::clamp<int64_t>(tiles, 1, kMaxParts));
   // Query t sees t + 1 keys: the work up to query t grows with its square.
@@ -180,60 +264,32 @@ int64_t AttentionBackward::tiles(int stage) const {
 }
 
 size_t AttentionBackward::scratch_bytes() const {
-  return attention_backward_scratch_bytes(impl_->shape.head_dim);
+  const int64_t sums = impl_->sums_in_scratch() ? impl_->sum_elements() : 0;
+  return impl_->tile_scratch_bytes() + static_cast<size_t>(sums) * sizeof(float);
 }
 
 size_t AttentionBackward::workspace_bytes() const {
-  const AttentionShape& s = impl_->shape;
-  return static_cast<size_t>(impl_->units() * (impl_->parts - 1) * 2 * s.tokens * s.head_dim) * sizeof(float);
+  return static_cast<size_t>(impl_->units() * impl_->parts_in_workspace() * impl_->sum_elements()) * sizeof(float);
 }
 
-void AttentionBackward::run(int stage, int64_t index, const AttentionInputs& inputs, const float* out, const float* lse,
-                            const float* dout, const AttentionGradients& gradients, std::byte* workspace, int,
+void AttentionBackward::run(int stage, int64_t index, const AttentionInputs& inputs, const void* out, const float* lse,
+                            const void* dout, const AttentionGradients& gradients, std::byte* workspace, int,
                             std::byte* scratch) const {
   const AttentionShape& s = impl_->shape;
   INGOT_CHECK(index >= 0 && index < tiles(stage), "tile {} of {}", index, tiles(stage));
   const int64_t per_unit = stage == 0 ? impl_->parts : impl_->sum_tiles();
   const int64_t unit = index / per_unit, piece = index % per_unit;
-  const int64_t batch = unit / s.kv_heads, kv_head = unit % s.kv_heads, first_token = batch * s.tokens;
-  float* dk = gradients.dk + first_token * s.k_row_stride + kv_head * s.head_dim;
-  float* dv = gradients.dv + first_token * s.v_row_stride + kv_head * s.head_dim;
-  if (stage == 0) {
-    // The last part sees all keys and writes dk and dv themselves; the others' sums are added to them in the next
-    // stage.
-    const auto tile = [&](int64_t head, int64_t begin, int64_t end) -> AttentionGradientTile {
-      const Place place{batch, head, begin, end};
-      return {tile_at(s, place, inputs), out + place.out(s), lse + place.lse(s), dout + place.out(s),
-              gradients.dq + place.q(s)};
-    };
-    const auto at = static_cast<size_t>(piece);
-    const int64_t group = s.heads / s.kv_heads;
-    AttentionBackwardUnit work{kv_head * group,
-                               (kv_head + 1) * group,
-                               impl_->edges[at],
-                               impl_->edges[at + 1],
-                               dk,
-                               dv,
-                               s.k_row_stride,
-                               s.v_row_stride,
-                               tile};
-    if (piece + 1 < impl_->parts) {
-      work.dk = impl_->sums(workspace, unit, piece + 1);
-      work.dv = work.dk + s.tokens * s.head_dim;
-      work.dk_stride = work.dv_stride = s.head_dim;
-    }
-    run_attention_backward(work, s.head_dim, reinterpret_cast<float*>(scratch));
-    return;
-  }
-  const int64_t begin = piece * kSumRows;
-  for (int64_t part = 1; part < impl_->parts; ++part) {
-    const int64_t end = std::min({s.tokens, begin + kSumRows, impl_->edges[static_cast<size_t>(part)]});
-    if (end <= begin) continue;
-    const float* sums = impl_->sums(workspace, unit, part) + begin * s.head_dim;
-    add_rows(end - begin, s.head_dim, sums, s.head_dim, dk + begin * s.k_row_stride, s.k_row_stride);
-    add_rows(end - begin, s.head_dim, sums + s.tokens * s.head_dim, s.head_dim, dv + begin * s.v_row_stride,
-             s.v_row_stride);
-  }
+  const KeyGradients key_gradients = impl_->place_of(unit, gradients);
+  if (stage > 0) return impl_->join_parts(unit, piece * kSumRows, key_gradients, workspace);
+  const auto tile_of = [&](int64_t head, int64_t begin, int64_t end) -> AttentionGradientTile {
+    const Place place{unit / s.kv_heads, head, begin, end};
+    return {tile_at(s, place, inputs, impl_->bf16), place.of(StoredRows{out, s.out_row_stride, s.out}, s),
+            place.of(StoredRows{dout, s.out_row_stride, s.out}, s), lse + place.lse(s),
+            place.of(OutputRows{gradients.dq, s.q_row_stride, s.dq}, s)};
+  };
+  const KeyGradients sums = impl_->sums_of(unit, piece, key_gradients, workspace, scratch);
+  impl_->run_part(unit, piece, sums, tile_of, scratch);
+  if (impl_->sums_in_scratch()) impl_->round(sums, 0, s.tokens, key_gradients);
 }
 
 }  // namespace ingot::kernels

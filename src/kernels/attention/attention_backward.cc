@@ -19,6 +19,9 @@ struct BackwardScratch {
   float* weights;       // [keys, kQueryTile]: probabilities, after dropout
   float* dscores;       // [keys, kQueryTile]: of the unscaled products of q and k
   uint32_t* words;      // [keys, kPanelColumns]
+  // [queries or keys, dim] each: what is stored in 16 bits, in f32; not there where nothing is.
+  float *widened, *widened_too;
+  float* memory;  // of run_matmul_tile, where products are in pairs
 };
 
 HWY_INLINE BackwardScratch slice(int64_t dim, float* scratch) {
@@ -33,6 +36,9 @@ HWY_INLINE BackwardScratch slice(int64_t dim, float* scratch) {
   s.weights = s.dq + kQueryTile * width;
   s.dscores = s.weights + kKeyBlock * kQueryTile;
   s.words = reinterpret_cast<uint32_t*>(s.dscores + kKeyBlock * kQueryTile);
+  s.widened = s.dscores + kKeyBlock * kQueryTile + kKeyBlock * kPanelColumns + kSpareWords;
+  s.widened_too = s.widened + kWidenedRows * dim;
+  s.memory = s.widened_too + kWidenedRows * dim;
   return s;
 }
 
@@ -79,12 +85,21 @@ HWY_INLINE void softmax_gradient(int64_t keys, const AttentionTile& tile, const 
 }
 
 // One block of keys [key_begin, key_end) against a tile of queries.
-HWY_INLINE void backward_block(const AttentionTile& tile, const RowStatistics& rows, int64_t key_begin, int64_t key_end,
-                               const AttentionBackwardUnit& unit, const BackwardScratch& s) {
+HWY_INLINE void backward_block(const AttentionGradientTile& work, const RowStatistics& rows, int64_t key_begin,
+                               int64_t key_end, const AttentionBackwardUnit& unit, const BackwardScratch& s) {
+  const AttentionTile& tile = work.tile;
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim), keys = key_end - key_begin, queries = sight.queries();
-  const float *k = tile.k + key_begin * tile.k_stride, *v = tile.v + key_begin * tile.v_stride;
-  pack_columns(keys, dim, k, tile.k_stride, s.key_rows);
+  StoredRows k = tile.k.from(key_begin), v = tile.v.from(key_begin);
+  if (tile.in_pairs())
+    multiply_in_pairs(tile, tile.k, key_begin, key_end, s.query_panels, s.weights, s.memory);
+  else
+    k = in_f32(keys, dim, k, s.widened);
+  if (work.dweights_in_pairs())
+    multiply_in_pairs(tile, tile.v, key_begin, key_end, s.dout_panels, s.dscores, s.memory);
+  else
+    v = in_f32(keys, dim, v, s.widened_too);
+  pack_columns(keys, dim, k, s.key_rows);
   for (int64_t panel = 0; panel < sight.panels(); ++panel) {
     const int64_t from = sight.panel_begin(panel), to = sight.panel_end(panel), column = panel * kPanelColumns;
     float* weights = s.weights + column;
@@ -97,10 +112,14 @@ HWY_INLINE void backward_block(const AttentionTile& tile, const RowStatistics& r
       std::fill_n(dscores + j * kQueryTile, kPanelColumns, 0.0f);
     }
     if (seen == 0) continue;
-    gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, k, tile.k_stride, s.query_panels + column * dim, weights,
-                              kQueryTile, false);
-    gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, v, tile.v_stride, s.dout_panels + column * dim, dscores,
-                              kQueryTile, false);
+    if (tile.in_pairs())
+      scale_scores(seen, score_factor(tile), weights, kQueryTile, weights, kQueryTile);
+    else
+      gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, k.floats(), k.stride, s.query_panels + column * dim, weights,
+                                kQueryTile, false);
+    if (!work.dweights_in_pairs())
+      gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, v.floats(), v.stride, s.dout_panels + column * dim, dscores,
+                                kQueryTile, false);
     if (tile.softcap > 0) cap_scores(seen, tile.softcap, weights, kQueryTile);
     mask_scores(sight, panel, key_begin, seen, weights, kQueryTile);
     if (tile.dropout.p > 0) draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
@@ -132,15 +151,24 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   const AttentionTile& tile = work.tile;
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim), queries = sight.queries();
-  pack_queries(queries, dim, tile.q, tile.q_stride, score_factor(tile), s.query_panels);
-  pack_queries(queries, dim, work.dout, tile.out_stride, 1.0f, s.dout_panels);
-  pack_columns(queries, dim, tile.q, tile.q_stride, s.query_rows);
-  pack_columns(queries, dim, work.dout, tile.out_stride, s.dout_rows);
+  const StoredRows q = in_f32(queries, dim, tile.q, s.widened);
+  if (tile.in_pairs())
+    pack_pairs(queries, dim, tile.q, true, s.query_panels);
+  else
+    pack_queries(queries, dim, q, score_factor(tile), s.query_panels);
+  pack_columns(queries, dim, q, s.query_rows);
+  const StoredRows out = in_f32(queries, dim, work.out, s.widened),
+                   dout = in_f32(queries, dim, work.dout, s.widened_too);
+  if (work.dweights_in_pairs())
+    pack_pairs(queries, dim, work.dout, true, s.dout_panels);
+  else
+    pack_queries(queries, dim, dout, 1.0f, s.dout_panels);
+  pack_columns(queries, dim, dout, s.dout_rows);
   std::fill_n(s.dq, queries * width, 0.0f);
 
   float delta[kQueryTile] = {}, maximum[kQueryTile] = {}, log_sum[kQueryTile] = {};
   for (int64_t i = 0; i < queries; ++i) {
-    const float *row = work.out + i * tile.out_stride, *drow = work.dout + i * tile.out_stride;
+    const float *row = out.from(i).floats(), *drow = dout.from(i).floats();
     delta[i] = sum_vectors(dim, [&](int64_t c, auto at) { return hn::Mul(at.load(row + c), at.load(drow + c)); });
     // A row that sees nothing has -infinity; any finite number leaves its masked weights 0.
     maximum[i] = work.lse[2 * i] < kNoMaximum ? 0.0f : work.lse[2 * i];
@@ -149,11 +177,16 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   for (int64_t key_begin = sight.lowest(sight.begin, sight.end); key_begin < sight.end; key_begin += kKeyBlock) {
     const int64_t key_end = std::min(sight.end, key_begin + kKeyBlock);
     if (sight.sees(sight.begin, sight.end, key_begin, key_end))
-      backward_block(tile, {maximum, log_sum, delta}, key_begin, key_end, unit, s);
+      backward_block(work, {maximum, log_sum, delta}, key_begin, key_end, unit, s);
   }
   for (int64_t i = 0; i < queries; ++i) {
     const float* from = s.dq + i * width;
-    float* to = work.dq + i * tile.q_stride;
+    const OutputRows row = work.dq.from(i);
+    if (row.narrow()) {
+      narrow(from, row.dtype, row.halves(), dim);
+      continue;
+    }
+    float* to = row.floats();
     for_vectors(dim, [&](int64_t c, auto at) { at.store(at.load(from + c), to + c); });
   }
 }
@@ -198,12 +231,14 @@ HWY_EXPORT(backward_unit);
 HWY_EXPORT(add_all);
 }  // namespace
 
-size_t attention_backward_scratch_bytes(int64_t head_dim) {
+size_t attention_backward_scratch_bytes(int64_t head_dim, DType qkv, DType out, Bf16Product bf16) {
   const int64_t width = panels_of(head_dim) * kPanelColumns;
-  const int64_t spare = 64;  // random words are read by whole vectors
+  const int64_t widened = qkv == DType::f32 && out == DType::f32 ? 0 : 2 * kWidenedRows * head_dim;
+  const bool in_pairs = qkv == DType::bf16 && bf16 != Bf16Product::widened;
   return static_cast<size_t>(kQueryTile * (3 * width + 2 * head_dim) +
-                             kKeyBlock * (width + 2 * kQueryTile + kPanelColumns) + spare) *
-         sizeof(float);
+                             kKeyBlock * (width + 2 * kQueryTile + kPanelColumns) + kSpareWords + widened) *
+             sizeof(float) +
+         (in_pairs ? matmul_tile_scratch_bytes(kKeyBlock, DType::bf16, DType::bf16) : 0);
 }
 
 void run_attention_backward(const AttentionBackwardUnit& unit, int64_t head_dim, float* scratch) {

@@ -12,10 +12,17 @@
 #include "base/parallel.h"
 #include "base/system.h"
 #include "kernels/attention/cached_attention.h"
+#include "kernels/layout/layout.h"
 #include "kernels/peak/peak.h"
 
 namespace ingot::kernels {
 namespace {
+
+std::vector<std::byte> stored_as(DType dtype, const std::vector<float>& values) {
+  std::vector<std::byte> stored(values.size() * size_of(dtype));
+  cast(values.data(), DType::f32, stored.data(), dtype, static_cast<int64_t>(values.size()));
+  return stored;
+}
 
 std::vector<float> numbers(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
@@ -24,8 +31,9 @@ std::vector<float> numbers(int64_t count) {
   return values;
 }
 
-AttentionShape shape_of(const benchmark::State& state, float dropout) {
+AttentionShape shape_of(const benchmark::State& state, float dropout, DType dtype) {
   AttentionShape s;
+  s.qkv = s.out = s.dq = s.dk = s.dv = dtype;
   s.batch = state.range(0);
   s.tokens = state.range(1);
   s.heads = state.range(2);
@@ -37,20 +45,23 @@ AttentionShape shape_of(const benchmark::State& state, float dropout) {
   return s;
 }
 
-void attention(benchmark::State& state, bool forward, bool backward, float dropout) {
+void attention(benchmark::State& state, bool forward, bool backward, float dropout, DType dtype) {
   const int threads = default_threads(0);
   const ThreadPool pool(threads);
-  const AttentionShape s = shape_of(state, dropout);
+  const AttentionShape s = shape_of(state, dropout, dtype);
   const auto ahead = AttentionForward::create(s, threads).value();
   const auto back = AttentionBackward::create(s, threads).value();
   const int64_t rows = s.batch * s.tokens, k_at = s.heads * s.head_dim, v_at = k_at + s.kv_heads * s.head_dim;
-  const std::vector<float> qkv = numbers(rows * s.q_row_stride), dout = numbers(rows * k_at);
-  std::vector<float> gradient(qkv.size()), out(dout.size()), lse(static_cast<size_t>(2 * rows * s.heads));
+  const auto bytes = [dtype](int64_t elements) { return elements * static_cast<int64_t>(size_of(dtype)); };
+  const std::vector<std::byte> qkv = stored_as(dtype, numbers(rows * s.q_row_stride)),
+                               dout = stored_as(dtype, numbers(rows * k_at));
+  std::vector<std::byte> gradient(qkv.size()), out(dout.size());
+  std::vector<float> lse(static_cast<size_t>(2 * rows * s.heads));
   const size_t stride = (std::max(ahead->scratch_bytes(), backward ? back->scratch_bytes() : 0) + 63) / 64 * 64;
   std::vector<std::byte> scratch(stride * static_cast<size_t>(threads));
   std::vector<std::byte> workspace(backward ? back->workspace_bytes() : 0);
-  const AttentionInputs inputs{qkv.data(), qkv.data() + k_at, qkv.data() + v_at, nullptr, {1, 2}};
-  const AttentionGradients gradients{gradient.data(), gradient.data() + k_at, gradient.data() + v_at};
+  const AttentionInputs inputs{qkv.data(), qkv.data() + bytes(k_at), qkv.data() + bytes(v_at), nullptr, {1, 2}};
+  const AttentionGradients gradients{gradient.data(), gradient.data() + bytes(k_at), gradient.data() + bytes(v_at)};
   const auto scratch_of = [&](int thread) { return scratch.data() + stride * static_cast<size_t>(thread); };
   const auto run_forward = [&] {
     pool.run(ahead->tiles(), [&](int64_t tile, int thread) {
@@ -115,10 +126,13 @@ void shapes(benchmark::internal::Benchmark* bench) {
   bench->UseRealTime()->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(attention, forward, true, false, 0.0f)->Apply(shapes);
-BENCHMARK_CAPTURE(attention, backward, false, true, 0.0f)->Apply(shapes);
-BENCHMARK_CAPTURE(attention, both, true, true, 0.0f)->Apply(shapes);
-BENCHMARK_CAPTURE(attention, both_with_dropout, true, true, 0.1f)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, forward, true, false, 0.0f, DType::f32)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, backward, false, true, 0.0f, DType::f32)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, both, true, true, 0.0f, DType::f32)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, both_with_dropout, true, true, 0.1f, DType::f32)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, forward_bf16, true, false, 0.0f, DType::bf16)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, backward_bf16, false, true, 0.0f, DType::bf16)->Apply(shapes);
+BENCHMARK_CAPTURE(attention, both_f16, true, true, 0.0f, DType::f16)->Apply(shapes);
 BENCHMARK(cached)->Args({12, 12, 64, 1024})->Args({32, 8, 128, 4096})->UseRealTime()->Unit(benchmark::kMicrosecond);
 
 }  // namespace

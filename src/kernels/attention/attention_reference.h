@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "base/rng.h"
@@ -77,18 +78,20 @@ void attention_reference(const AttentionShape& s, const T* q, const T* k, const 
       }
 }
 
-// dq, dk and dv must be zero on entry.
+// dq, dk and dv must be zero on entry. `out` is what forward stored, for gradients from an output that was rounded;
+// null: the exact one.
 template <class T>
 void attention_gradient_reference(const AttentionShape& s, const T* q, const T* k, const T* v,
-                                  const int32_t* segment_start, AttentionDropout dropout, const T* dout, T* dq, T* dk,
-                                  T* dv) {
+                                  const int32_t* segment_start, AttentionDropout dropout, const T* out, const T* dout,
+                                  T* dq, T* dk, T* dv) {
   const int64_t dim = s.head_dim;
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h)
       for (int64_t i = 0; i < s.tokens; ++i) {
         const AttentionRow<T> row = attention_row_reference(s, b, h, i, q, k, segment_start, dropout);
         const int64_t kv_head = h / (s.heads / s.kv_heads);
-        const T* grad = dout + (b * s.tokens + i) * s.out_row_stride + h * dim;
+        const int64_t out_at = (b * s.tokens + i) * s.out_row_stride + h * dim;
+        const T* grad = dout + out_at;
         std::vector<T> dweights;
         T mean = 0;
         for (int64_t j = row.first; j < row.end; ++j) {
@@ -102,6 +105,7 @@ void attention_gradient_reference(const AttentionShape& s, const T* q, const T* 
           dweights.push_back(dweight * row.factors[at]);
           mean += dweights.back() * row.weights[at];
         }
+        if (out != nullptr) mean = std::inner_product(grad, grad + dim, out + out_at, T{0});
         for (int64_t j = row.first; j < row.end; ++j) {
           const auto at = static_cast<size_t>(j - row.first);
           const T dscore = row.slopes[at] * row.weights[at] * (dweights[at] - mean) * static_cast<T>(s.scale);

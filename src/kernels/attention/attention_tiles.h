@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
+#include "base/dtype.h"
 #include "base/parallel.h"
-#include "kernels/matmul/panels.h"
+#include "kernels/matmul/matmul_tiles.h"
 
 namespace ingot::kernels {
 
@@ -16,10 +18,38 @@ namespace ingot::kernels {
 inline constexpr int64_t kQueryTile = 128;
 inline constexpr int64_t kQueryPanels = kQueryTile / kPanelColumns;
 inline constexpr int64_t kKeyBlock = 128;
+// Of 16-bit queries or keys, in f32 at a time.
+inline constexpr int64_t kWidenedRows = std::max(kQueryTile, kKeyBlock);
+// What products in pairs give, and take as weights, in floats.
+inline constexpr int64_t kPairProducts = kKeyBlock * kQueryTile, kPairWeights = kKeyBlock * kPanelColumns / 2;
+// Random words are read by whole vectors.
+inline constexpr int64_t kSpareWords = 64;
 
 constexpr int64_t query_tiles_of(int64_t tokens) {
   return (tokens + kQueryTile - 1) / kQueryTile;
 }
+
+// Rows of f32, bf16 or f16, `stride` elements apart.
+template <class Void>
+struct RowsOf {
+  template <class T>
+  using Like = std::conditional_t<std::is_const_v<Void>, const T, T>;
+
+  Void* data = nullptr;
+  int64_t stride = 0;
+  DType dtype = DType::f32;
+
+  bool narrow() const { return dtype != DType::f32; }
+  Like<float>* floats() const { return static_cast<Like<float>*>(data); }
+  Like<uint16_t>* halves() const { return static_cast<Like<uint16_t>*>(data); }
+  // The rows from one of them, and an element in it, on.
+  RowsOf from(int64_t row, int64_t column = 0) const {
+    const int64_t offset = (row * stride + column) * static_cast<int64_t>(size_of(dtype));
+    return {static_cast<Like<std::byte>*>(data) + offset, stride, dtype};
+  }
+};
+using StoredRows = RowsOf<const void>;
+using OutputRows = RowsOf<void>;
 
 // The keys that each query of a tile sees: position begin + i sees first[i] <= j <= begin + i.
 struct Sight {
@@ -61,22 +91,29 @@ struct AttentionTile {
   int64_t dim = 0;
   float scale = 1.0f;
   float softcap = 0.0f;  // of the scaled scores; 0: none
-  const float *q = nullptr, *k = nullptr, *v = nullptr;
-  int64_t q_stride = 0, k_stride = 0, v_stride = 0;
-  float* out = nullptr;
-  int64_t out_stride = 0;
+  StoredRows q, k, v;    // of one dtype
+  OutputRows out;
   float* lse = nullptr;  // two numbers a query, or null
   DropoutPlace dropout;
+  Bf16Product bf16 = Bf16Product::widened;  // counts where q, k and v are bf16
+
+  // Whether scores are products of bf16, and forward's sums of values too.
+  bool in_pairs() const { return q.dtype == DType::bf16 && bf16 != Bf16Product::widened; }
+  bool sums_in_pairs() const { return in_pairs() && out.dtype == DType::bf16; }
 };
 
-size_t attention_forward_scratch_bytes(int64_t head_dim);
+size_t attention_forward_scratch_bytes(int64_t head_dim, DType qkv, Bf16Product bf16);
 void run_attention_forward(const AttentionTile& tile, float* scratch);
 
-// A tile of backward: forward's results are read here instead of written; dout has the stride of out, dq that of q.
+// A tile of backward: forward's results are read here instead of written.
 struct AttentionGradientTile {
   AttentionTile tile;  // without out and lse
-  const float *out = nullptr, *lse = nullptr, *dout = nullptr;
-  float* dq = nullptr;
+  StoredRows out, dout;
+  const float* lse = nullptr;
+  OutputRows dq;
+
+  // Whether gradients of weights are products of bf16.
+  bool dweights_in_pairs() const { return tile.in_pairs() && dout.dtype == DType::bf16; }
 };
 
 // The queries [query_begin, query_end) of the heads [head_begin, head_end), which share one key/value head; query_begin
@@ -90,7 +127,7 @@ struct AttentionBackwardUnit {
   FunctionRef<AttentionGradientTile(int64_t head, int64_t query_begin, int64_t query_end)> tile_of;
 };
 
-size_t attention_backward_scratch_bytes(int64_t head_dim);
+size_t attention_backward_scratch_bytes(int64_t head_dim, DType qkv, DType out, Bf16Product bf16);
 void run_attention_backward(const AttentionBackwardUnit& unit, int64_t head_dim, float* scratch);
 
 // to[rows, columns] += from[rows, columns].

@@ -54,7 +54,7 @@ int64_t CachedAttention::tiles() const {
 
 size_t CachedAttention::scratch_bytes() const {
   return row_by_row(shape_) ? decode_scratch_bytes(group_of(shape_) * shape_.tokens, shape_.head_dim)
-                            : attention_forward_scratch_bytes(shape_.head_dim);
+                            : attention_forward_scratch_bytes(shape_.head_dim, DType::f32, Bf16Product::widened);
 }
 
 void CachedAttention::run(int64_t index, const float* q, const float* k_cache, const float* v_cache,
@@ -95,13 +95,10 @@ void CachedAttention::run_tile(int64_t index, const float* q, const float* k_cac
   tile.dim = s.head_dim;
   tile.scale = s.scale;
   tile.softcap = s.softcap;
-  tile.q = q + token * s.q_row_stride + head * s.head_dim;
-  tile.q_stride = s.q_row_stride;
-  tile.k = k_cache + cache;
-  tile.v = v_cache + cache;
-  tile.k_stride = tile.v_stride = s.head_dim;
-  tile.out = out + token * s.out_row_stride + head * s.head_dim;
-  tile.out_stride = s.out_row_stride;
+  tile.q = StoredRows{q, s.q_row_stride}.from(token, head * s.head_dim);
+  tile.k = {k_cache + cache, s.head_dim};
+  tile.v = {v_cache + cache, s.head_dim};
+  tile.out = OutputRows{out, s.out_row_stride}.from(token, head * s.head_dim);
   run_attention_forward(tile, scratch);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/elementwise/elementwise_plan.h"
+#include "kernels/layout/layout.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/elementwise/elementwise.cc"
@@ -76,6 +77,10 @@ HWY_NOINLINE void unary_op(EwOp op, const EwOperands& o) {
       return unary(o, [](FloatVec x) HWY_ATTR { return vector_erf(x); });
     case EwOp::relu:
       return unary(o, [](FloatVec x) HWY_ATTR { return Relu::value(x); });
+    case EwOp::round_bf16:
+      return round_through(DType::bf16, o.a, o.dst, o.n);
+    case EwOp::round_f16:
+      return round_through(DType::f16, o.a, o.dst, o.n);
     case EwOp::constant:
       return for_vectors(o.n, [&](int64_t i, auto to) HWY_ATTR { to.store(imm, o.dst + i); });
     case EwOp::tanh:

@@ -1,8 +1,7 @@
 #include "kernels/elementwise/elementwise_plan.h"
 
-#include <cstring>
-
 #include "base/check.h"
+#include "kernels/layout/layout.h"
 
 namespace ingot::kernels {
 namespace {
@@ -22,6 +21,20 @@ int64_t offset_of(const EwInput& input, int64_t row, int64_t column) {
 }
 int64_t offset_of(const EwOutput& output, int64_t row, int64_t column) {
   return (row - output.row_origin) * output.row_stride + (column - output.column_origin);
+}
+
+const std::byte* address(const EwInput& input, int64_t row, int64_t column) {
+  return static_cast<const std::byte*>(input.data) +
+         offset_of(input, row, column) * static_cast<int64_t>(size_of(input.dtype));
+}
+std::byte* address(const EwOutput& output, int64_t row, int64_t column) {
+  return static_cast<std::byte*>(output.data) +
+         offset_of(output, row, column) * static_cast<int64_t>(size_of(output.dtype));
+}
+
+// n adjacent elements of an input as floats.
+void widen(const EwInput& input, const std::byte* from, int64_t n, float* to) {
+  cast(from, input.dtype, to, DType::f32, n);
 }
 
 bool is_scalar(const EwInput& input) {
@@ -78,13 +91,14 @@ bool read_later(const EwProgram& program, uint16_t reg, size_t k) {
 int32_t direct_writer(const EwPlan& plan, const EwOutput& output) {
   const EwProgram& program = *plan.program;
   const EwTile& tile = plan.tile;
+  if (output.dtype != DType::f32) return -1;
   if (plan.block_rows > 1 && output.row_stride != tile.column_end - tile.column_begin) return -1;
   for (size_t k = program.instructions.size(); k-- > 0;) {
     if (program.instructions[k].dst != output.reg) continue;
-    const float* corner = output.data + offset_of(output, tile.row_begin, tile.column_begin);
+    const std::byte* corner = address(output, tile.row_begin, tile.column_begin);
     for (size_t j = 0; j < program.inputs.size(); ++j) {
       const EwInput& input = program.inputs[j];
-      const bool aliased = input.data + offset_of(input, tile.row_begin, tile.column_begin) == corner;
+      const bool aliased = address(input, tile.row_begin, tile.column_begin) == corner;
       if (aliased && read_later(program, static_cast<uint16_t>(j), k)) return -1;
     }
     return static_cast<int32_t>(k);
@@ -99,10 +113,12 @@ void fill_constant_registers(const EwPlan& plan) {
     const EwInput& input = plan.program->inputs[j];
     float* reg = plan.scratch + static_cast<int64_t>(j) * plan.pitch;
     if (is_scalar(input)) {
-      std::fill_n(reg, std::min(plan.chunk, columns * (tile.row_end - tile.row_begin)), *input.data);
+      float value = 0;
+      widen(input, static_cast<const std::byte*>(input.data), 1, &value);
+      std::fill_n(reg, std::min(plan.chunk, columns * (tile.row_end - tile.row_begin)), value);
     } else if (is_row(input) && plan.block_rows > 1) {
-      const float* from = input.data + offset_of(input, tile.row_begin, tile.column_begin);
-      for (int64_t r = 0; r < plan.block_rows; ++r) std::copy_n(from, columns, reg + r * columns);
+      const std::byte* from = address(input, tile.row_begin, tile.column_begin);
+      for (int64_t r = 0; r < plan.block_rows; ++r) widen(input, from, columns, reg + r * columns);
     }
   }
 }
@@ -110,13 +126,15 @@ void fill_constant_registers(const EwPlan& plan) {
 // A block's elements of a broadcast or strided input, packed.
 void gather(const EwInput& input, const EwBlock& block, float* to) {
   for (int64_t r = 0; r < block.rows; ++r, to += block.columns) {
-    const float* from = input.data + offset_of(input, block.row + r, block.column);
-    if (input.column_stride == 0) {
-      std::fill_n(to, block.columns, *from);
-    } else if (input.column_stride == 1) {
-      std::copy_n(from, block.columns, to);
+    const std::byte* from = address(input, block.row + r, block.column);
+    if (input.column_stride == 1) {
+      widen(input, from, block.columns, to);
+    } else if (input.column_stride == 0) {
+      widen(input, from, 1, to);
+      std::fill_n(to + 1, block.columns - 1, *to);
     } else {
-      for (int64_t c = 0; c < block.columns; ++c) to[c] = from[c * input.column_stride];
+      const int64_t step = input.column_stride * static_cast<int64_t>(size_of(input.dtype));
+      for (int64_t c = 0; c < block.columns; ++c) widen(input, from + c * step, 1, to + c);
     }
   }
 }
@@ -177,8 +195,11 @@ EwRegisters::EwRegisters(const EwPlan& plan, const EwBlock& block) : plan_(plan)
     float* reg = plan.scratch + static_cast<int64_t>(j) * plan.pitch;
     pointers_[j] = reg;
     if (is_scalar(input) || (is_row(input) && plan.block_rows > 1)) continue;
-    if (input.column_stride == 1 && (block.rows == 1 || input.row_stride == block.columns)) {
-      pointers_[j] = input.data + offset_of(input, block.row, block.column);
+    const bool dense = input.column_stride == 1 && (block.rows == 1 || input.row_stride == block.columns);
+    if (dense && input.dtype == DType::f32) {
+      pointers_[j] = reinterpret_cast<const float*>(address(input, block.row, block.column));
+    } else if (dense) {
+      widen(input, address(input, block.row, block.column), block.elements(), reg);
     } else {
       gather(input, block, reg);
     }
@@ -191,7 +212,7 @@ float* EwRegisters::destination(size_t k) {
   float* to = plan_.scratch + reg * plan_.pitch;
   for (size_t o = 0; o < program.outputs.size(); ++o) {
     if (plan_.direct[o] != static_cast<int32_t>(k)) continue;
-    to = program.outputs[o].data + offset_of(program.outputs[o], block_.row, block_.column);
+    to = reinterpret_cast<float*>(address(program.outputs[o], block_.row, block_.column));
     break;
   }
   pointers_[reg] = to;
@@ -204,8 +225,8 @@ void EwRegisters::finish() const {
     const EwOutput& output = program.outputs[o];
     const float* from = pointers_[output.reg];
     for (int64_t r = 0; r < block_.rows; ++r, from += block_.columns) {
-      float* to = output.data + offset_of(output, block_.row + r, block_.column);
-      if (to != from) std::memcpy(to, from, static_cast<size_t>(block_.columns) * sizeof(float));
+      std::byte* to = address(output, block_.row + r, block_.column);
+      if (to != reinterpret_cast<const std::byte*>(from)) cast(from, DType::f32, to, output.dtype, block_.columns);
     }
   };
   // Outputs that are inputs go first: another output may overwrite that input's memory.

@@ -91,6 +91,10 @@ T apply(EwOp op, T a, T b, T imm) {
       return a * (1 + std::tanh(gelu_tanh_argument(a))) / 2;
     case EwOp::silu:
       return a * sigmoid(a);
+    case EwOp::round_bf16:
+      return T{float_from_bf16(bf16_from_float(static_cast<float>(a)))};
+    case EwOp::round_f16:
+      return T{float_from_f16(f16_from_float(static_cast<float>(a)))};
     case EwOp::add:
       return a + b;
     case EwOp::sub:
@@ -121,13 +125,19 @@ T apply(EwOp op, T a, T b, T imm) {
   return nan;
 }
 
+inline float element(const EwInput& in, int64_t at) {
+  if (in.dtype == DType::bf16) return float_from_bf16(static_cast<const uint16_t*>(in.data)[at]);
+  if (in.dtype == DType::f16) return float_from_f16(static_cast<const uint16_t*>(in.data)[at]);
+  return static_cast<const float*>(in.data)[at];
+}
+
 // The program's value of output `output` at one element.
 template <class T>
 T evaluate(const EwProgram& program, size_t output, int64_t row, int64_t column) {
   std::vector<T> registers(kMaxEwRegisters, std::numeric_limits<T>::quiet_NaN());
   for (size_t j = 0; j < program.inputs.size(); ++j) {
     const EwInput& in = program.inputs[j];
-    registers[j] = in.data[(row - in.row_origin) * in.row_stride + (column - in.column_origin) * in.column_stride];
+    registers[j] = element(in, (row - in.row_origin) * in.row_stride + (column - in.column_origin) * in.column_stride);
   }
   for (const EwInstruction& i : program.instructions) {
     registers[i.dst] = i.op == EwOp::dropout ? dropout(registers[i.a], i.imm, program.streams[i.stream], row, column)

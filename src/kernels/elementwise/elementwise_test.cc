@@ -288,6 +288,38 @@ TEST(Elementwise, TileLocalBuffersAndStridedColumnsAreAddressedByTheirOrigin) {
   });
 }
 
+// x, bias and the result in 16 bits: what is read is widened, what is written rounded once, in place or not.
+TEST(Elementwise, NarrowInputsAreWidenedAndNarrowOutputsRounded) {
+  on_each_instruction_set([] {
+    for (DType dtype : {DType::bf16, DType::f16})
+      for (auto [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {5, 3}, {37, 17}, {2, 1100}}) {
+        const auto narrow = [&](float x) { return dtype == DType::bf16 ? bf16_from_float(x) : f16_from_float(x); };
+        const Guarded<float> numbers = normal_numbers(rows * columns, 1), biases = normal_numbers(columns, 2);
+        Guarded<uint16_t> x(rows * columns), bias(columns), y(rows * columns);
+        Guarded<float> scalar(1), z(rows * columns);
+        scalar[0] = 1.25f;
+        for (int64_t i = 0; i < x.size(); ++i) x[i] = narrow(numbers[i]);
+        for (int64_t i = 0; i < columns; ++i) bias[i] = narrow(biases[i]);
+        const EwInput inputs[] = {
+            {x.data(), columns, 1, 0, 0, dtype}, {bias.data(), 0, 1, 0, 0, dtype}, {scalar.data(), 0, 0}};
+        const EwInstruction program[] = {{EwOp::mul, 3, 0, 2}, {EwOp::add, 4, 3, 1}, {EwOp::add, 5, 4, 0}};
+        const EwOutput outputs[] = {{y.data(), columns, 4, 0, 0, dtype}, {z.data(), columns, 5}};
+        run({program, inputs, outputs}, {0, rows, 0, columns});
+        ASSERT_TRUE(y.intact() && z.intact());
+        for (int64_t i = 0; i < x.size(); ++i) {
+          const auto expected = [&](size_t output) {
+            return reference::evaluate<float>({program, inputs, outputs}, output, i / columns, i % columns);
+          };
+          ASSERT_EQ(y[i], narrow(expected(0))) << i;
+          ASSERT_EQ(z[i], expected(1)) << i;
+        }
+        const EwOutput in_place[] = {{x.data(), columns, 4, 0, 0, dtype}};
+        run({program, inputs, in_place}, {0, rows, 0, columns});
+        ASSERT_TRUE(x.same_bits(y));
+      }
+  });
+}
+
 TEST(Elementwise, EmptyTileTouchesNothing) {
   Guarded<float> y(4);
   const Guarded<float> before = y;

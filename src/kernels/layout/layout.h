@@ -36,4 +36,7 @@ void fill(float* to, float value, int64_t n);
 bool can_cast(DType from_dtype, DType to_dtype);
 void cast(const void* from, DType from_dtype, void* to, DType to_dtype, int64_t n);
 
+// n floats as they come back from memory in bf16 or f16. `to` may be `from`.
+void round_through(DType dtype, const float* from, float* to, int64_t n);
+
 }  // namespace ingot::kernels

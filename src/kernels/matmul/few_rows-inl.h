@@ -24,8 +24,8 @@ inline constexpr int64_t kStepsATime = 8;
 template <int kRows, int kSteps>
 HWY_INLINE void add_steps(const MatmulTile& tile, int64_t p, int64_t column, bool accumulate, auto at) {
   const int64_t a_row = tile.transpose_a ? 1 : tile.lda, a_step = tile.transpose_a ? tile.lda : 1;
-  const float* a = tile.a + p * a_step;
-  const float* b = tile.b + p * tile.ldb + column;
+  const float* a = tile.a_floats() + p * a_step;
+  const float* b = tile.b_floats() + p * tile.ldb + column;
   float* c = tile.c + column;
   FloatVec sums[kRows];
 #pragma GCC unroll 4
@@ -58,7 +58,7 @@ HWY_NOINLINE void few_rows_plain(const MatmulTile& tile) {
 template <int kRows>
 HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
   constexpr int kSums = kRows <= 2 ? 4 : 2;
-  const float* b = tile.b + column * tile.ldb;
+  const float *a = tile.a_floats(), *b = tile.b_floats() + column * tile.ldb;
   FloatVec sums[kRows][kSums];
 #pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i)
@@ -68,7 +68,7 @@ HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
     const FloatVec values = at.load(b + p);
     __builtin_prefetch(b + p + kBytesAhead / static_cast<int64_t>(sizeof(float)), 0, 2);
 #pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(tile.a + i * tile.lda + p), values, sums[i][s]);
+    for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(a + i * tile.lda + p), values, sums[i][s]);
   };
   const int64_t step = lanes();
   int64_t p = 0;
@@ -93,7 +93,8 @@ HWY_NOINLINE void few_rows_transposed(const MatmulTile& tile) {
 
 // Whether run_few_rows takes the tile.
 HWY_INLINE bool has_few_rows(const MatmulTile& tile) {
-  return tile.rows <= kFewRows && !tile.packed_b && !(tile.transpose_a && tile.transpose_b);
+  return tile.a_dtype == DType::f32 && tile.b_dtype == DType::f32 && tile.rows <= kFewRows && !tile.packed_b &&
+         !(tile.transpose_a && tile.transpose_b);
 }
 
 HWY_INLINE void run_few_rows(const MatmulTile& tile) {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/matmul/lookahead.h"
 #include "kernels/matmul/panels.h"
 #include "kernels/simd-inl.h"
 
@@ -34,43 +35,6 @@ static_assert(kPanelColumns % kGemmWidth == 0 && kGemmRows <= kMaxGemmRows);
 
 // How A lies in memory: element (row i, step p) is at a[i * stride + p] or at a[p * stride + i].
 enum class LayoutA { rows, columns };
-
-// Rows of memory that will be read soon. They are asked for into the second-level cache, a few cache lines at a time
-// while a product runs, since no hardware follows rows that lie pages apart. Asking for an address never faults.
-struct Prefetch {
-  static constexpr int64_t kLineFloats = 16;
-
-  const float* at = nullptr;
-  int64_t stride = 0;  // floats between rows
-  int64_t lines = 0;   // cache lines a row
-  int64_t rows = 0;
-  int64_t line = 0;  // of the current row
-
-  static Prefetch of(const float* at, int64_t rows, int64_t width, int64_t stride) {
-    return {at, stride, (width + kLineFloats - 1) / kLineFloats, rows, 0};
-  }
-  int64_t left() const { return rows * lines - line; }
-  HWY_INLINE void ask(int64_t count) {
-    for (; count > 0 && rows > 0; --count) {
-      __builtin_prefetch(at + line * kLineFloats, 0, 2);
-      if (++line < lines) continue;
-      line = 0;
-      at += stride;
-      --rows;
-    }
-  }
-};
-
-// What a product asks for as it goes: a burst of lines of each for every kGemmChunk steps of k.
-inline constexpr int64_t kGemmChunk = 16;
-struct Lookahead {
-  Prefetch panel, block;
-  int64_t panel_burst = 0, block_burst = 0;
-  HWY_INLINE void ask() {
-    panel.ask(panel_burst);
-    block.ask(block_burst);
-  }
-};
 
 // C[kRows, columns] (+)= A[kRows, depth] * B[depth, kGemmWidth], B's rows kPanelColumns apart. columns <= kGemmWidth.
 // Looking ahead takes registers that pointers to A's rows need, so only columns of A go with it.
@@ -226,7 +190,7 @@ HWY_INLINE FloatVec load_every_fourth_row(const float* from, int64_t stride) {
 // to[p, j] = from[j, p] for 4 steps p and as many rows j as a vector has lanes (D: its tag), by 4 x 4 transposes in
 // blocks.
 template <class D, class V>
-HWY_INLINE void store_transposed(D d, V row0, V row1, V row2, V row3, float* to, int64_t to_stride) {
+HWY_INLINE void store_transposed(D d, V row0, V row1, V row2, V row3, hn::TFromD<D>* to, int64_t to_stride) {
   const hn::Repartition<double, D> wide;
   const auto low01 = hn::BitCast(wide, hn::InterleaveLower(d, row0, row1)),
              low23 = hn::BitCast(wide, hn::InterleaveLower(d, row2, row3));

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "kernels/layout/layout.h"
 #include "kernels/matmul/matmul_tiles.h"
 
 namespace ingot::kernels {
@@ -21,15 +22,25 @@ constexpr int64_t kWantedTiles = 32;
 constexpr int64_t kMinPanels = 3, kMaxPanels = 12;
 constexpr int64_t kPanelsPerPackTile = 2;
 
-int64_t row_tile_of(const MatmulShape& shape) {
-  return !shape.packed_b && shape.rows >= 2 * kUnpackedRowTile ? kUnpackedRowTile : kRowTile;
+bool is_half(DType dtype) {
+  return dtype == DType::bf16 || dtype == DType::f16;
+}
+
+// Whether panels of B are made from memory in each tile: packed or widened.
+bool prepares_panels(const MatmulShape& shape, Bf16Product bf16) {
+  const bool in_pairs = shape.a == DType::bf16 && shape.b == DType::bf16 && bf16 != Bf16Product::widened;
+  return !shape.packed_b || (is_half(shape.b) && !in_pairs);
+}
+
+int64_t row_tile_of(const MatmulShape& shape, Bf16Product bf16) {
+  return prepares_panels(shape, bf16) && shape.rows >= 2 * kUnpackedRowTile ? kUnpackedRowTile : kRowTile;
 }
 
 struct Cut {
   int64_t row_tiles = 0, column_tiles = 0, row_grain = 1;
 };
 
-Cut cut_of(const MatmulShape& shape) {
+Cut cut_of(const MatmulShape& shape, Bf16Product bf16) {
   if (shape.rows == 0 || shape.n == 0 || shape.batch == 0) return {};
   const int64_t panels = panels_of(shape.n);
   if (shape.rows <= kUncutRows) {
@@ -40,7 +51,7 @@ Cut cut_of(const MatmulShape& shape) {
     return {1, std::clamp<int64_t>(worthwhile, 1, most), shape.rows};
   }
   Cut cut;
-  const int64_t row_tile = row_tile_of(shape);
+  const int64_t row_tile = row_tile_of(shape, bf16);
   cut.row_tiles = (shape.rows + row_tile - 1) / row_tile;
   cut.row_grain = cut.row_tiles > 1 ? kRowGrain : shape.rows;
   const int64_t wanted = (kWantedTiles + cut.row_tiles * shape.batch - 1) / (cut.row_tiles * shape.batch);
@@ -53,9 +64,15 @@ Cut cut_of(const MatmulShape& shape) {
 Status check(const MatmulShape& s) {
   if (s.rows < 0 || s.n < 0 || s.k < 0 || s.batch < 0)
     return usage_error("a matrix product of negative size: {} x {} x {}, batch {}", s.rows, s.n, s.k, s.batch);
-  if (s.a != DType::f32 || s.b != DType::f32 || s.c != DType::f32 || s.pack_source != DType::f32)
-    return usage_error("no matrix product of {} and {} into {} on this CPU; f32 is there", name_of(s.a), name_of(s.b),
-                       name_of(s.c));
+  for (const DType dtype : {s.a, s.b, s.c})
+    if (dtype != DType::f32 && !is_half(dtype))
+      return usage_error("no matrix product of {} and {} into {}: f32, bf16 and f16 are there", name_of(s.a),
+                         name_of(s.b), name_of(s.c));
+  if (s.accumulate && s.c != DType::f32)
+    return usage_error("a matrix product adds to a result in f32 only, not in {}", name_of(s.c));
+  if (s.packed_b && s.pack_source != s.b && s.pack_source != DType::f32)
+    return usage_error("a matrix product's second operand in {} is packed from {} or f32, not from {}", name_of(s.b),
+                       name_of(s.b), name_of(s.pack_source));
   const int64_t width_a = s.transpose_a ? s.rows : s.k, width_b = s.transpose_b ? s.k : s.n;
   if (s.lda < width_a || s.ldb < width_b || s.ldc < s.n)
     return usage_error("row strides {}, {}, {} of a matrix product are less than the rows' widths {}, {}, {}", s.lda,
@@ -76,17 +93,80 @@ MatmulShape with_strides(MatmulShape s) {
 
 struct Matmul::Impl {
   MatmulShape shape;
+  Bf16Product bf16 = Bf16Product::widened;
   Cut cut;
+  int64_t max_tile_elements = 0;
+
+  Range rows(int64_t index) const { return split_evenly(shape.rows, cut.row_tiles, index, cut.row_grain); }
+  Range columns(int64_t index) const { return split_evenly(shape.n, cut.column_tiles, index, kPanelColumns); }
+  int64_t most_rows() const { return std::min(shape.rows, row_tile_of(shape, bf16)); }
+  size_t tile_scratch_bytes() const { return matmul_tile_scratch_bytes(most_rows(), shape.a, shape.b); }
+  MatmulTile work(const Tile& at, const void* a, const void* b) const;
+  void run(const Tile& at, const void* a, const void* b, float* c, int64_t ldc, std::byte* scratch) const;
+  void fill_max_tile();
 };
+
+void Matmul::Impl::fill_max_tile() {
+  int64_t most_rows = 0, most_columns = 0;
+  for (int64_t i = 0; i < cut.row_tiles; ++i) most_rows = std::max(most_rows, rows(i).size());
+  for (int64_t j = 0; j < cut.column_tiles; ++j) most_columns = std::max(most_columns, columns(j).size());
+  max_tile_elements = most_rows * most_columns;
+}
+
+// All of the tile but where it goes.
+MatmulTile Matmul::Impl::work(const Tile& at, const void* a, const void* b) const {
+  const MatmulShape& s = shape;
+  const auto offset = [](const void* from, DType dtype, int64_t elements) {
+    return static_cast<const std::byte*>(from) + elements * static_cast<int64_t>(size_of(dtype));
+  };
+  MatmulTile work;
+  work.rows = at.row_end - at.row_begin;
+  work.columns = at.column_end - at.column_begin;
+  work.k = s.k;
+  work.lda = s.lda;
+  work.ldb = s.ldb;
+  work.transpose_a = s.transpose_a;
+  work.transpose_b = s.transpose_b;
+  work.packed_b = s.packed_b;
+  work.a_dtype = s.a;
+  work.b_dtype = s.b;
+  work.bf16 = bf16;
+  work.a = offset(a, s.a, at.batch * s.batch_stride_a + at.row_begin * (s.transpose_a ? 1 : s.lda));
+  if (s.packed_b)
+    work.b = static_cast<const std::byte*>(b) + at.column_begin * panel_column_bytes(s.b, s.k);
+  else
+    work.b = offset(b, s.b, at.batch * s.batch_stride_b + at.column_begin * (s.transpose_b ? s.ldb : 1));
+  return work;
+}
+
+void Matmul::Impl::run(const Tile& at, const void* a, const void* b, float* c, int64_t ldc, std::byte* scratch) const {
+  MatmulTile tile = work(at, a, b);
+  tile.c = c;
+  tile.ldc = ldc;
+  tile.accumulate = shape.accumulate;
+  if (shape.k == 0 && !shape.accumulate) {
+    for (int64_t i = 0; i < tile.rows; ++i) std::fill_n(c + i * ldc, tile.columns, 0.0f);
+    return;
+  }
+  run_matmul_tile(tile, reinterpret_cast<float*>(scratch));
+}
 
 Matmul::Matmul(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Matmul::~Matmul() = default;
 
 Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape& shape, int threads) {
+  return create(shape, threads, best_bf16_product());
+}
+
+Result<std::unique_ptr<Matmul>> Matmul::create(const MatmulShape& shape, int threads, Bf16Product bf16) {
   INGOT_CHECK(threads >= 1, "a matrix product for {} threads", threads);
   const MatmulShape full = with_strides(shape);
   INGOT_TRY(check(full));
-  return std::unique_ptr<Matmul>(new Matmul(std::make_unique<Impl>(Impl{full, cut_of(full)})));
+  if (bf16 == Bf16Product::cpu_pairs && best_bf16_product() != Bf16Product::cpu_pairs)
+    return usage_error("this CPU has no dot products of bf16 in the instruction set in use");
+  auto impl = std::make_unique<Impl>(Impl{full, bf16, cut_of(full, bf16)});
+  impl->fill_max_tile();
+  return std::unique_ptr<Matmul>(new Matmul(std::move(impl)));
 }
 
 const MatmulShape& Matmul::shape() const {
@@ -98,20 +178,26 @@ int64_t Matmul::tiles() const {
 }
 
 Matmul::Tile Matmul::tile(int64_t index) const {
-  const auto& [shape, cut] = *impl_;
+  const Cut& cut = impl_->cut;
   INGOT_CHECK(index >= 0 && index < tiles(), "tile {} of {}", index, tiles());
-  const int64_t column = index % cut.column_tiles, rest = index / cut.column_tiles;
-  const Range rows = split_evenly(shape.rows, cut.row_tiles, rest % cut.row_tiles, cut.row_grain);
-  const Range columns = split_evenly(shape.n, cut.column_tiles, column, kPanelColumns);
+  const int64_t rest = index / cut.column_tiles;
+  const Range rows = impl_->rows(rest % cut.row_tiles), columns = impl_->columns(index % cut.column_tiles);
   return {rest / cut.row_tiles, rows.begin, rows.end, columns.begin, columns.end};
 }
 
+int64_t Matmul::max_tile_elements() const {
+  return impl_->max_tile_elements;
+}
+
+// Behind what the tile needs: C in fp32 where it is rounded at the end.
 size_t Matmul::scratch_bytes() const {
-  return matmul_tile_scratch_bytes(std::min(impl_->shape.rows, row_tile_of(impl_->shape)));
+  const size_t sums = impl_->shape.c == DType::f32 ? 0 : static_cast<size_t>(max_tile_elements()) * sizeof(float);
+  return impl_->tile_scratch_bytes() + sums;
 }
 
 size_t Matmul::packed_b_bytes() const {
-  return static_cast<size_t>(panels_of(impl_->shape.n) * kPanelColumns * impl_->shape.k) * size_of(impl_->shape.b);
+  const MatmulShape& s = impl_->shape;
+  return static_cast<size_t>(panels_of(s.n) * kPanelColumns * panel_column_bytes(s.b, s.k));
 }
 
 int64_t Matmul::pack_tiles() const {
@@ -123,36 +209,28 @@ void Matmul::pack_b(int64_t part, const void* b, std::byte* packed, int, std::by
   INGOT_CHECK(part >= 0 && part < pack_tiles(), "part {} of {}", part, pack_tiles());
   const int64_t begin = part * kPanelsPerPackTile * kPanelColumns;
   const int64_t columns = std::min(s.n - begin, kPanelsPerPackTile * kPanelColumns);
-  const float* from = static_cast<const float*>(b) + (s.transpose_b ? begin * s.ldb : begin);
-  pack_panels(columns, s.k, from, s.ldb, s.transpose_b, reinterpret_cast<float*>(packed) + begin * s.k);
+  const int64_t from = (s.transpose_b ? begin * s.ldb : begin) * static_cast<int64_t>(size_of(s.pack_source));
+  pack_panels(columns, s.k, static_cast<const std::byte*>(b) + from, s.pack_source, s.ldb, s.transpose_b, s.b,
+              packed + begin * panel_column_bytes(s.b, s.k));
 }
 
-void Matmul::run(int64_t index, const void* a, const void* b, void* c, int, std::byte* scratch) const {
+void Matmul::run(int64_t index, const void* a, const void* b, void* c, int thread, std::byte* scratch) const {
   const MatmulShape& s = impl_->shape;
   const Tile at = tile(index);
-  MatmulTile work;
-  work.rows = at.row_end - at.row_begin;
-  work.columns = at.column_end - at.column_begin;
-  work.k = s.k;
-  work.lda = s.lda;
-  work.ldb = s.ldb;
-  work.ldc = s.ldc;
-  work.transpose_a = s.transpose_a;
-  work.transpose_b = s.transpose_b;
-  work.packed_b = s.packed_b;
-  work.accumulate = s.accumulate;
-  work.a = static_cast<const float*>(a) + at.batch * s.batch_stride_a + at.row_begin * (s.transpose_a ? 1 : s.lda);
-  work.b = static_cast<const float*>(b) + at.batch * s.batch_stride_b;
-  if (s.packed_b)
-    work.b += at.column_begin * s.k;
-  else
-    work.b += at.column_begin * (s.transpose_b ? s.ldb : 1);
-  work.c = static_cast<float*>(c) + at.batch * s.batch_stride_c + at.row_begin * s.ldc + at.column_begin;
-  if (s.k == 0 && !s.accumulate) {
-    for (int64_t i = 0; i < work.rows; ++i) std::fill_n(work.c + i * s.ldc, work.columns, 0.0f);
-    return;
-  }
-  run_matmul_tile(work, reinterpret_cast<float*>(scratch));
+  std::byte* to = static_cast<std::byte*>(c) + (at.batch * s.batch_stride_c + at.row_begin * s.ldc + at.column_begin) *
+                                                   static_cast<int64_t>(size_of(s.c));
+  if (s.c == DType::f32) return impl_->run(at, a, b, reinterpret_cast<float*>(to), s.ldc, scratch);
+  auto* sums = reinterpret_cast<float*>(scratch + impl_->tile_scratch_bytes());
+  const int64_t columns = at.column_end - at.column_begin;
+  run_into(index, a, b, sums, columns, thread, scratch);
+  for (int64_t i = 0; i < at.row_end - at.row_begin; ++i)
+    cast(sums + i * columns, DType::f32, to + i * s.ldc * static_cast<int64_t>(size_of(s.c)), s.c, columns);
+}
+
+void Matmul::run_into(int64_t index, const void* a, const void* b, float* to, int64_t to_stride, int,
+                      std::byte* scratch) const {
+  INGOT_CHECK(!impl_->shape.accumulate, "a matrix product that accumulates has no result apart from C");
+  impl_->run(tile(index), a, b, to, to_stride, scratch);
 }
 
 }  // namespace ingot::kernels

@@ -1,5 +1,5 @@
-// The products of a GPT-2 124M training step, and of generation, beside the peak of the same process. Arguments: rows
-// (of the batch), and the widths of the weight [k, n]. percent_of_peak is of fp32_peak_gflops on as many threads,
+// The products of a GPT-2 124M training step, and of generation, beside the fp32 peak of the same process. Arguments:
+// rows (of the batch), and the widths of the weight [k, n]. percent_of_peak is of fp32_peak_gflops on as many threads,
 // measured around each benchmark.
 #include "kernels/matmul/matmul.h"
 
@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/system.h"
 #include "kernels/huge_buffer.h"
+#include "kernels/layout/layout.h"
 #include "kernels/matmul/split_product.h"
 #include "kernels/peak/peak.h"
 
@@ -51,6 +52,13 @@ MatmulShape shape_of(Kind kind, int64_t rows, int64_t k, int64_t n) {
   return s;
 }
 
+// Mixed precision: activations and weights narrow, and the gradients of weights summed in f32.
+MatmulShape with_dtype(MatmulShape s, Kind kind, DType dtype) {
+  s.a = s.b = s.c = dtype;
+  if (kind == Kind::weight_gradient) s.c = DType::f32;
+  return s;
+}
+
 std::vector<float> numbers(int64_t count) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); ++i)
@@ -58,22 +66,31 @@ std::vector<float> numbers(int64_t count) {
   return values;
 }
 
-void run(benchmark::State& state, Kind kind) {
+std::vector<std::byte> numbers_of(DType dtype, int64_t count) {
+  const std::vector<float> values = numbers(count);
+  std::vector<std::byte> bytes(values.size() * size_of(dtype));
+  cast(values.data(), DType::f32, bytes.data(), dtype, count);
+  return bytes;
+}
+
+void run(benchmark::State& state, Kind kind, DType dtype) {
   const int threads = default_threads(0);
   const ThreadPool pool(threads);
-  const MatmulShape shape = shape_of(kind, state.range(0), state.range(1), state.range(2));
+  const MatmulShape shape = with_dtype(shape_of(kind, state.range(0), state.range(1), state.range(2)), kind, dtype);
   const auto matmul = Matmul::create(shape, threads).value();
-  const std::vector<float> a = numbers(shape.rows * shape.k), b = numbers(shape.k * shape.n);
-  std::vector<float> c(static_cast<size_t>(shape.rows * shape.n)), packed(matmul->packed_b_bytes() / sizeof(float));
+  const auto a = numbers_of(shape.a, shape.rows * shape.k);
+  const auto b = numbers_of(shape.packed_b ? shape.pack_source : shape.b, shape.k * shape.n);
+  std::vector<std::byte> c(static_cast<size_t>(shape.rows * shape.n) * size_of(shape.c)),
+      packed(matmul->packed_b_bytes());
   const size_t scratch_stride = (matmul->scratch_bytes() + 127) / 64 * 64;
   std::vector<std::byte> scratch(scratch_stride * static_cast<size_t>(threads));
   const auto scratch_of = [&](int thread) { return scratch.data() + scratch_stride * static_cast<size_t>(thread); };
   const auto pack = [&] {
     pool.run(matmul->pack_tiles(), [&](int64_t part, int thread) {
-      matmul->pack_b(part, b.data(), reinterpret_cast<std::byte*>(packed.data()), thread, scratch_of(thread));
+      matmul->pack_b(part, b.data(), packed.data(), thread, scratch_of(thread));
     });
   };
-  pack();
+  if (shape.packed_b) pack();
   const void* second = shape.packed_b ? packed.data() : b.data();
   double peak = fp32_peak_gflops(pool);
   for (auto _ : state) {
@@ -96,7 +113,8 @@ void run(benchmark::State& state, Kind kind) {
     state.counters["percent_of_peak"] = Counter(100.0 * 1e-9 * flops * iterations / peak, Counter::kIsRate);
   }
   state.counters["weight_GB/s"] =
-      Counter(1e-9 * static_cast<double>(shape.k * shape.n) * sizeof(float) * iterations, Counter::kIsRate);
+      Counter(1e-9 * static_cast<double>(shape.k * shape.n) * static_cast<double>(size_of(shape.b)) * iterations,
+              Counter::kIsRate);
 }
 
 void gpt2(benchmark::internal::Benchmark* bench) {
@@ -149,12 +167,21 @@ void generation_shapes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"rows", "k", "n", "threads"})->UseRealTime()->Unit(benchmark::kMillisecond);
 }
 
-BENCHMARK_CAPTURE(run, forward, Kind::forward)->Apply(gpt2);
-BENCHMARK_CAPTURE(run, forward_packed, Kind::forward_packed)->Apply(gpt2)->Args({1024, 768, 50257});
-BENCHMARK_CAPTURE(run, input_gradient, Kind::input_gradient)->Apply(gpt2);
-BENCHMARK_CAPTURE(run, input_gradient_packed, Kind::input_gradient_packed)->Apply(gpt2);
-BENCHMARK_CAPTURE(run, weight_gradient, Kind::weight_gradient)->Apply(gpt2);
-BENCHMARK_CAPTURE(run, pack, Kind::pack)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, forward, Kind::forward, DType::f32)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, forward_packed, Kind::forward_packed, DType::f32)->Apply(gpt2)->Args({1024, 768, 50257});
+BENCHMARK_CAPTURE(run, input_gradient, Kind::input_gradient, DType::f32)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, input_gradient_packed, Kind::input_gradient_packed, DType::f32)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, weight_gradient, Kind::weight_gradient, DType::f32)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, pack, Kind::pack, DType::f32)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, forward_bf16, Kind::forward, DType::bf16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, forward_packed_bf16, Kind::forward_packed, DType::bf16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, input_gradient_bf16, Kind::input_gradient, DType::bf16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, input_gradient_packed_bf16, Kind::input_gradient_packed, DType::bf16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, weight_gradient_bf16, Kind::weight_gradient, DType::bf16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, pack_bf16, Kind::pack, DType::bf16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, forward_packed_f16, Kind::forward_packed, DType::f16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, input_gradient_packed_f16, Kind::input_gradient_packed, DType::f16)->Apply(gpt2);
+BENCHMARK_CAPTURE(run, weight_gradient_f16, Kind::weight_gradient, DType::f16)->Apply(gpt2);
 BENCHMARK_CAPTURE(generation, plain, false)->Apply(generation_shapes);
 BENCHMARK_CAPTURE(generation, transposed, true)->Apply(generation_shapes);
 

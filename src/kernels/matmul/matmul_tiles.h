@@ -4,34 +4,54 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/dtype.h"
 #include "kernels/matmul/panels.h"
 
 namespace ingot::kernels {
 
-// C[rows, columns] (+)= A[rows, k] * B[k, columns], in f32. The pointers are at the tile's own first row and column.
+// How products of two bf16 operands are summed: widened to fp32 by the fp32 core, or in pairs (panels.h), by portable
+// code (which is there to test what surrounds the CPU's) or the CPU's own dot products.
+enum class Bf16Product : uint8_t { widened, portable_pairs, cpu_pairs };
+
+// The best that this CPU has in the instruction set in use.
+Bf16Product best_bf16_product();
+
+// C[rows, columns] (+)= A[rows, k] * B[k, columns], summed in f32. The pointers are at the tile's own first row and
+// column.
 struct MatmulTile {
   int64_t rows = 0, columns = 0, k = 0;
-  const float* a = nullptr;  // [rows, k] at a[i * lda + p], transposed at a[p * lda + i]
+  const void* a = nullptr;  // [rows, k] at a[i * lda + p], transposed at a[p * lda + i]
   int64_t lda = 0;
   bool transpose_a = false;
-  const float* b = nullptr;  // [k, columns] likewise, or the tile's first panel (panels.h)
+  const void* b = nullptr;  // [k, columns] likewise, or the tile's first panel (panels.h)
   int64_t ldb = 0;
   bool transpose_b = false, packed_b = false;
   float* c = nullptr;
   int64_t ldc = 0;
   bool accumulate = false;
+  DType a_dtype = DType::f32, b_dtype = DType::f32;  // f32, bf16 or f16
+  Bf16Product bf16 = Bf16Product::widened;           // counts where both are bf16
+
+  const float* a_floats() const { return static_cast<const float*>(a); }
+  const float* b_floats() const { return static_cast<const float*>(b); }
+  const uint16_t* a_halves() const { return static_cast<const uint16_t*>(a); }
+  const uint16_t* b_halves() const { return static_cast<const uint16_t*>(b); }
+  const uint32_t* b_pairs() const { return static_cast<const uint32_t*>(b); }
+  bool in_pairs() const { return a_dtype == DType::bf16 && b_dtype == DType::bf16 && bf16 != Bf16Product::widened; }
 };
 
 // Tiles of at most so many rows read B as it lies in memory: packing would cost more than the product.
 inline constexpr int64_t kFewRows = 4;
 
-size_t matmul_tile_scratch_bytes(int64_t rows);
+// For tiles of at most so many rows; a multiple of 64.
+size_t matmul_tile_scratch_bytes(int64_t rows, DType a, DType b);
 void run_matmul_tile(const MatmulTile& tile, float* scratch);
 
 // to[0, n) (+)= the sum of `parts` rows of n, `stride` apart.
 void sum_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate);
 
-// Panels [k, kPanelColumns] one after another, for all `columns` of b.
-void pack_panels(int64_t columns, int64_t k, const float* b, int64_t ldb, bool transposed, float* panels);
+// Panels (panels.h) of `dtype` one after another, for all `columns` of b, which is of `source`: dtype itself or f32.
+void pack_panels(int64_t columns, int64_t k, const void* b, DType source, int64_t ldb, bool transposed, DType dtype,
+                 std::byte* panels);
 
 }  // namespace ingot::kernels

@@ -1,19 +1,34 @@
-// The packed layout of a matrix product's second operand: panels of kPanelColumns columns, each [k, kPanelColumns] and
-// contiguous, the last one filled up with zeros. The same for every instruction set.
+// The packed layout of a matrix product's second operand: panels of kPanelColumns columns, each contiguous, the last
+// one filled up with zeros. A panel of f32 is [k, kPanelColumns]. A panel of bf16 or f16 is [k / 2, kPanelColumns]
+// words of two consecutive steps of k, the earlier one in the low half; an odd k is filled up with zeros. The same for
+// every instruction set.
 #pragma once
 
 #include <cstdint>
+
+#include "base/dtype.h"
 
 namespace ingot::kernels {
 
 inline constexpr int64_t kPanelColumns = 32;
 // Steps of k summed in registers before C is touched: a panel of this depth fills most of a first-level cache.
 inline constexpr int64_t kDepthBlock = 256;
+static_assert(kDepthBlock % 2 == 0, "no pair of steps lies in two blocks");
 // The most rows of C that any instruction set holds in registers.
 inline constexpr int64_t kMaxGemmRows = 12;
 
 constexpr int64_t panels_of(int64_t columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns;
+}
+
+constexpr int64_t pairs_of(int64_t steps) {
+  return (steps + 1) / 2;
+}
+
+// Bytes of one column of a panel.
+constexpr int64_t panel_column_bytes(DType dtype, int64_t k) {
+  return dtype == DType::f32 ? k * static_cast<int64_t>(sizeof(float))
+                             : pairs_of(k) * static_cast<int64_t>(sizeof(uint32_t));
 }
 
 }  // namespace ingot::kernels

@@ -18,6 +18,7 @@ constexpr int64_t kWidest = 1 << 13;        // columns of C that stay in the inn
 }  // namespace
 
 bool SplitProduct::fits(const MatmulShape& s) {
+  if (s.a != DType::f32 || s.b != DType::f32 || s.c != DType::f32) return false;
   return s.rows >= 1 && s.rows <= kFewRows && !s.transpose_a && !s.transpose_b && !s.packed_b && s.batch == 1 &&
          s.n <= kWidest && s.n * s.k >= 2 * kPartElements;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/layout/layout.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/norm/norm.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -59,6 +61,7 @@ const float* residual_row(const NormForward& args, int64_t row) {
     for_vectors(args.n, [&](int64_t i, auto access)
                             HWY_ATTR { access.store(hn::Add(access.load(x + i), access.load(delta + i)), sum + i); });
   }
+  if (args.sum_stored_as != DType::f32) round_through(args.sum_stored_as, sum, sum, args.n);
   return sum;
 }
 

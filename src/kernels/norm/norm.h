@@ -41,6 +41,7 @@ struct NormForward {
   const float* delta = nullptr;
   float* sum = nullptr;
   ResidualDropout dropout = {};
+  DType sum_stored_as = DType::f32;  // bf16, f16: the sum is rounded to it, in f32, and normalised so
 };
 
 // y = (x - mean) / sqrt(variance + eps) * weight + bias, with the biased variance.

@@ -32,10 +32,6 @@ constexpr TileConfig kTileConfig;
 
 }  // namespace
 
-bool has_avx512_bf16() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
-}
-
 bool has_amx_bf16() {
   static const bool supported = [] {
     unsigned a = 0, b = 0, c = 0, d = 0;
@@ -83,9 +79,6 @@ __attribute__((target("amx-tile,amx-bf16"))) double run_amx_bf16(int64_t rounds)
 
 #else
 
-bool has_avx512_bf16() {
-  return false;
-}
 bool has_amx_bf16() {
   return false;
 }

@@ -5,7 +5,6 @@
 
 namespace ingot::kernels {
 
-bool has_avx512_bf16();
 // Asks the system for the tile registers on first use; they then belong to the process.
 bool has_amx_bf16();
 

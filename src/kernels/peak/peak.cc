@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/huge_buffer.h"
+#include "kernels/instruction_set.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/peak/bf16_loops.h"
 
@@ -126,13 +127,17 @@ Bf16Peak bf16_peak(const ThreadPool& pool) {
   return peak;
 }
 
+double peak_gflops(const ThreadPool& pool, DType dtype) {
+  const double narrow = dtype == DType::bf16 ? bf16_peak(pool).gflops : 0;
+  return narrow > 0 ? narrow : fp32_peak_gflops(pool);
+}
+
 double matmul_gflops(const ThreadPool& pool, DType dtype) {
   MatmulShape shape{.rows = 128 * pool.threads(), .n = 1024, .k = 1024};
   shape.packed_b = true;
   shape.a = shape.b = shape.c = shape.pack_source = dtype;
-  auto created = Matmul::create(shape, pool.threads());
-  if (!created.ok()) return 0;
-  const Matmul& matmul = **created;
+  const auto created = Matmul::create(shape, pool.threads()).value();
+  const Matmul& matmul = *created;
   const auto bytes = [&](int64_t elements) { return elements * static_cast<int64_t>(size_of(dtype)); };
   const HugeBuffer<std::byte> a(bytes(shape.rows * shape.k)), b(bytes(shape.k * shape.n)),
       c(bytes(shape.rows * shape.n));

@@ -21,8 +21,12 @@ struct Bf16Peak {
 };
 Bf16Peak bf16_peak(const ThreadPool& pool);
 
-// Matrix products [128, 1024] x [1024, 1024] a thread by this program's own kernels (kernels/matmul), in f32 or bf16; 0
-// where the CPU has none. What training can hope for.
+// The limit of products whose operands are stored so: the register-only loop of the instructions that multiply them.
+// bf16 where the CPU has none for it, and f16, are widened and multiplied in fp32.
+double peak_gflops(const ThreadPool& pool, DType dtype);
+
+// Matrix products [128, 1024] x [1024, 1024] a thread by this program's own kernels (kernels/matmul), in f32, bf16 or
+// f16. What training can hope for.
 double matmul_gflops(const ThreadPool& pool, DType dtype);
 
 // GB/s (10^9 bytes) over memory far larger than the caches' share of a thread. Copying counts bytes read plus written.

@@ -1,5 +1,6 @@
 #include "kernels/peak/peak.h"
 
+#include "kernels/instruction_set.h"
 #include "kernels/peak/bf16_loops.h"
 #include "kernels/testing.h"
 
@@ -29,7 +30,8 @@ TEST(Peak, Bf16IsMeasuredWhereTheCpuHasIt) {
 }
 
 TEST(Peak, MatrixProductsReachAPartOfThePeak) {
-  EXPECT_GT(matmul_gflops(ThreadPool(1), DType::f32), 0.1);
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    EXPECT_GT(matmul_gflops(ThreadPool(1), dtype), 0.1) << name_of(dtype);
 }
 
 }  // namespace
