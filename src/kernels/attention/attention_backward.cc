@@ -115,11 +115,11 @@ HWY_INLINE void backward_block(const AttentionGradientTile& work, const RowStati
     if (tile.in_pairs())
       scale_scores(seen, score_factor(tile), weights, kQueryTile, weights, kQueryTile);
     else
-      gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, k.floats(), k.stride, s.query_panels + column * dim, weights,
-                                kQueryTile, false);
+      gemm_panel(seen, kPanelColumns, dim, BlockRows::of_rows(k.floats(), k.stride), s.query_panels + column * dim,
+                 weights, kQueryTile, false);
     if (!work.dweights_in_pairs())
-      gemm_panel<LayoutA::rows>(seen, kPanelColumns, dim, v.floats(), v.stride, s.dout_panels + column * dim, dscores,
-                                kQueryTile, false);
+      gemm_panel(seen, kPanelColumns, dim, BlockRows::of_rows(v.floats(), v.stride), s.dout_panels + column * dim,
+                 dscores, kQueryTile, false);
     if (tile.softcap > 0) cap_scores(seen, tile.softcap, weights, kQueryTile);
     mask_scores(sight, panel, key_begin, seen, weights, kQueryTile);
     if (tile.dropout.p > 0) draw_panel(sight, tile.dropout, panel, key_begin, seen, s.words);
@@ -128,8 +128,8 @@ HWY_INLINE void backward_block(const AttentionGradientTile& work, const RowStati
                               : (tile.softcap > 0 ? softmax_gradient<false, true> : softmax_gradient<false, false>);
     gradient(seen, tile, rows.from(column), s.words, weights, dscores);
     for (int64_t c = 0; c < width; c += kPanelColumns) {
-      gemm_panel<LayoutA::columns>(to - from, kPanelColumns, seen, dscores, kQueryTile, s.key_rows + c * keys,
-                                   s.dq + column * width + c, width, true);
+      gemm_panel(to - from, kPanelColumns, seen, BlockRows::of_columns(dscores, kQueryTile), s.key_rows + c * keys,
+                 s.dq + column * width + c, width, true);
     }
   }
   // Keys from the tile's own queries on are seen by fewer of them: in short runs of keys, each from its first query.
@@ -138,10 +138,10 @@ HWY_INLINE void backward_block(const AttentionGradientTile& work, const RowStati
     const int64_t skip = std::max<int64_t>(0, key - sight.begin);
     for (int64_t c = 0; c < dim; c += kPanelColumns) {
       const int64_t columns = std::min(kPanelColumns, dim - c), from = skip * kPanelColumns + c * queries;
-      gemm_panel<LayoutA::rows>(count, columns, queries - skip, s.weights + j * kQueryTile + skip, kQueryTile,
-                                s.dout_rows + from, unit.dv + key * unit.dv_stride + c, unit.dv_stride, true);
-      gemm_panel<LayoutA::rows>(count, columns, queries - skip, s.dscores + j * kQueryTile + skip, kQueryTile,
-                                s.query_rows + from, unit.dk + key * unit.dk_stride + c, unit.dk_stride, true);
+      gemm_panel(count, columns, queries - skip, BlockRows::of_rows(s.weights + j * kQueryTile + skip, kQueryTile),
+                 s.dout_rows + from, unit.dv + key * unit.dv_stride + c, unit.dv_stride, true);
+      gemm_panel(count, columns, queries - skip, BlockRows::of_rows(s.dscores + j * kQueryTile + skip, kQueryTile),
+                 s.query_rows + from, unit.dk + key * unit.dk_stride + c, unit.dk_stride, true);
     }
   }
 }

@@ -125,8 +125,8 @@ HWY_INLINE void forward_block(const AttentionTile& tile, const StoredRows& k, in
   if (tile.in_pairs())
     scale_scores(keys, score_factor(tile), s.products + row, kQueryTile, s.scores, kPanelColumns);
   else
-    gemm_panel<LayoutA::rows>(keys, kPanelColumns, dim, k.floats(), k.stride, s.queries + row * dim, s.scores,
-                              kPanelColumns, false);
+    gemm_panel(keys, kPanelColumns, dim, BlockRows::of_rows(k.floats(), k.stride), s.queries + row * dim, s.scores,
+               kPanelColumns, false);
   if (tile.softcap > 0) cap_scores(keys, tile.softcap, s.scores, kPanelColumns);
   mask_scores(sight, panel, key_begin, keys, s.scores, kPanelColumns);
   softmax_block(keys, s.scores, running.maximum + row, running.sum + row, running.factor + row);
@@ -143,8 +143,8 @@ HWY_INLINE void forward_block(const AttentionTile& tile, const StoredRows& k, in
   if (tile.sums_in_pairs())
     return add_values_in_pairs(tile, queries, keys, key_end - key_begin, s, s.sums + row * width);
   for (int64_t column = 0; column < width; column += kPanelColumns) {
-    gemm_panel<LayoutA::columns>(queries, kPanelColumns, keys, s.scores, kPanelColumns,
-                                 s.values + column * (key_end - key_begin), s.sums + row * width + column, width, true);
+    gemm_panel(queries, kPanelColumns, keys, BlockRows::of_columns(s.scores, kPanelColumns),
+               s.values + column * (key_end - key_begin), s.sums + row * width + column, width, true);
   }
 }
 

@@ -20,6 +20,9 @@ struct Avx512Pairs {
   [[gnu::always_inline]] static inline __m512 zero() { return _mm512_setzero_ps(); }
   [[gnu::always_inline]] static inline __m512 load_sum(const float* from) { return _mm512_loadu_ps(from); }
   [[gnu::always_inline]] static inline void store(__m512 sum, float* to) { _mm512_storeu_ps(to, sum); }
+  [[gnu::always_inline]] static inline void store_rounded(__m512 sum, uint16_t* to) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), (__m256i)_mm512_cvtneps_pbh(sum));
+  }
   [[gnu::always_inline]] static inline __m512 add(__m512 a, __m512 b) { return _mm512_add_ps(a, b); }
   [[gnu::always_inline]] static inline __m512i load(const uint32_t* from) { return _mm512_loadu_si512(from); }
   [[gnu::always_inline]] static inline __m512i broadcast(uint32_t pair) {

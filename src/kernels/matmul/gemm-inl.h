@@ -12,9 +12,12 @@
 #endif
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstring>
+#include <utility>
 
-#include "kernels/matmul/lookahead.h"
+#include "kernels/matmul/block.h"
 #include "kernels/matmul/panels.h"
 #include "kernels/simd-inl.h"
 
@@ -33,14 +36,11 @@ inline constexpr int kGemmRows = 4;
 #endif
 static_assert(kPanelColumns % kGemmWidth == 0 && kGemmRows <= kMaxGemmRows);
 
-// How A lies in memory: element (row i, step p) is at a[i * stride + p] or at a[p * stride + i].
-enum class LayoutA { rows, columns };
-
 // C[kRows, columns] (+)= A[kRows, depth] * B[depth, kGemmWidth], B's rows kPanelColumns apart. columns <= kGemmWidth.
-// Looking ahead takes registers that pointers to A's rows need, so only columns of A go with it.
-template <int kRows, LayoutA kLayout>
-HWY_NOINLINE void gemm_block(int64_t depth, const float* HWY_RESTRICT a, int64_t a_stride, const float* HWY_RESTRICT b,
-                             float* HWY_RESTRICT c, int64_t ldc, int64_t columns, bool accumulate, Lookahead* ahead) {
+template <int kRows>
+HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_bytes, int64_t step_bytes,
+                             const float* HWY_RESTRICT b, float* HWY_RESTRICT c, int64_t ldc, int64_t columns,
+                             bool accumulate) {
   FloatVec left[kRows], right[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
@@ -48,20 +48,17 @@ HWY_NOINLINE void gemm_block(int64_t depth, const float* HWY_RESTRICT a, int64_t
     if (kGemmLanes == 16) __builtin_prefetch(c + i * ldc + kGemmLanes, 1);
     left[i] = right[i] = hn::Zero(kFloat);
   }
-  const int64_t chunk = kLayout == LayoutA::columns ? kGemmChunk : depth;
-  for (int64_t begin = 0; begin < depth; begin += chunk) {
-    if (kLayout == LayoutA::columns) ahead->ask();
-    const int64_t end = std::min(depth, begin + chunk);
-    for (int64_t p = begin; p < end; ++p) {
-      const FloatVec b_left = hn::LoadU(kFloat, b + p * kPanelColumns);
-      const FloatVec b_right = hn::LoadU(kFloat, b + p * kPanelColumns + kGemmLanes);
+  RowAddresses<kRows> rows(a, row_bytes, step_bytes);
+  for (int64_t p = 0; p < depth; ++p) {
+    const FloatVec b_left = hn::LoadU(kFloat, b + p * kPanelColumns);
+    const FloatVec b_right = hn::LoadU(kFloat, b + p * kPanelColumns + kGemmLanes);
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) {
-        const FloatVec factor = set(kLayout == LayoutA::rows ? a[i * a_stride + p] : a[p * a_stride + i]);
-        left[i] = hn::MulAdd(factor, b_left, left[i]);
-        right[i] = hn::MulAdd(factor, b_right, right[i]);
-      }
+    for (int i = 0; i < kRows; ++i) {
+      const FloatVec factor = set(rows.template word<float>(i));
+      left[i] = hn::MulAdd(factor, b_left, left[i]);
+      right[i] = hn::MulAdd(factor, b_right, right[i]);
     }
+    rows.advance();
   }
   if (columns == kGemmWidth) {
 #pragma GCC unroll 16
@@ -89,43 +86,15 @@ HWY_NOINLINE void gemm_block(int64_t depth, const float* HWY_RESTRICT a, int64_t
   }
 }
 
-template <LayoutA kLayout>
-using GemmBlock = void (*)(int64_t, const float*, int64_t, const float*, float*, int64_t, int64_t, bool, Lookahead*);
+using GemmBlock = void (*)(int64_t, const std::byte*, int64_t, int64_t, const float*, float*, int64_t, int64_t, bool);
 
-template <LayoutA kLayout>
-HWY_INLINE GemmBlock<kLayout> gemm_block_of(int64_t rows) {
-  switch (rows) {
-    case 1:
-      return gemm_block<1, kLayout>;
-    case 2:
-      return gemm_block<2, kLayout>;
-    case 3:
-      return gemm_block<3, kLayout>;
-    case 4:
-      return gemm_block<4, kLayout>;
-#if HWY_TARGET <= HWY_AVX2 || HWY_ARCH_ARM_A64
-    case 5:
-      return gemm_block<5, kLayout>;
-    case 6:
-      return gemm_block<6, kLayout>;
-#endif
-#if HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64
-    case 7:
-      return gemm_block<7, kLayout>;
-    case 8:
-      return gemm_block<8, kLayout>;
-    case 9:
-      return gemm_block<9, kLayout>;
-    case 10:
-      return gemm_block<10, kLayout>;
-    case 11:
-      return gemm_block<11, kLayout>;
-    case 12:
-      return gemm_block<12, kLayout>;
-#endif
-    default:
-      return nullptr;
-  }
+template <int... kIndex>
+constexpr std::array<GemmBlock, sizeof...(kIndex)> gemm_blocks(std::integer_sequence<int, kIndex...>) {
+  return {gemm_block<kIndex + 1>...};
+}
+HWY_INLINE GemmBlock gemm_block_of(int64_t rows) {
+  static constexpr auto kBlocks = gemm_blocks(std::make_integer_sequence<int, kGemmRows>());
+  return kBlocks[static_cast<size_t>(rows - 1)];
 }
 
 // The rows of a tile in groups of at most kGemmRows, as even as can be: no group of one or two rows at the end.
@@ -136,54 +105,49 @@ struct RowGroups {
   int64_t count, base, longer;
 };
 
-// C[rows, columns] (+)= A[rows, depth] * one panel of B [depth, kPanelColumns], columns <= kPanelColumns. The panel is
-// meant to stay in the first-level cache while the rows go by.
-template <LayoutA kLayout>
-HWY_INLINE void gemm_panel(int64_t rows, int64_t columns, int64_t depth, const float* a, int64_t a_stride,
-                           const float* panel, float* c, int64_t ldc, bool accumulate) {
+// block(rows of the group, where A is, B from a column of the panel on, first row, first column, columns) for each
+// block of C [rows, columns], columns <= kPanelColumns. The panel is meant to stay in cache while the rows go by.
+template <class Block>
+HWY_INLINE void for_blocks(int64_t rows, int64_t columns, const BlockRows& a, Block block) {
   const RowGroups groups(rows);
-  Lookahead nothing;
   for (int64_t column = 0; column < columns; column += kGemmWidth) {
     const int64_t width = std::min<int64_t>(kGemmWidth, columns - column);
     int64_t row = 0;
     for (int64_t group = 0; group < groups.count; ++group) {
       const int64_t count = groups.size(group);
-      gemm_block_of<kLayout>(count)(depth, a + (kLayout == LayoutA::rows ? row * a_stride : row), a_stride,
-                                    panel + column, c + row * ldc + column, ldc, width, accumulate, &nothing);
+      block(count, a.at(group, row), row, column, width);
       row += count;
     }
   }
 }
 
-// The same with A packed by pack_rows or pack_rows_transposed.
-HWY_INLINE void gemm_panel_packed(int64_t rows, int64_t columns, int64_t depth, const float* a, const float* panel,
-                                  float* c, int64_t ldc, bool accumulate, Lookahead& ahead) {
-  const RowGroups groups(rows);
-  for (int64_t column = 0; column < columns; column += kGemmWidth) {
-    const int64_t width = std::min<int64_t>(kGemmWidth, columns - column);
-    int64_t row = 0;
-    for (int64_t group = 0; group < groups.count; ++group) {
-      const int64_t count = groups.size(group);
-      gemm_block_of<LayoutA::columns>(count)(depth, a + group * depth * kGemmRows, kGemmRows, panel + column,
-                                             c + row * ldc + column, ldc, width, accumulate, &ahead);
-      row += count;
-    }
-  }
+// C[rows, columns] (+)= A[rows, depth] * one panel of B [depth, kPanelColumns], columns <= kPanelColumns. before() is
+// called for each block of C.
+template <class Before = decltype([] {})>
+HWY_INLINE void gemm_panel(int64_t rows, int64_t columns, int64_t depth, const BlockRows& a, const float* panel,
+                           float* c, int64_t ldc, bool accumulate, Before before = {}) {
+  for_blocks(rows, columns, a,
+             [&](int64_t count, const std::byte* from, int64_t row, int64_t column, int64_t width) HWY_ATTR {
+               before();
+               gemm_block_of(count)(depth, from, a.row, a.step, panel + column, c + row * ldc + column, ldc, width,
+                                    accumulate);
+             });
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Four floats of a row, of the row 4 below it, and so on, as many as fill a vector.
-HWY_INLINE FloatVec load_every_fourth_row(const float* from, int64_t stride) {
+// 16 bytes of a row, of the row 4 below it, and so on, as many as fill a vector.
+template <class T>
+HWY_INLINE FloatVec load_every_fourth_row(const T* from, int64_t stride) {
+  const hn::FixedTag<T, 16 / sizeof(T)> stored;
   const hn::FixedTag<float, 4> block;
+  const auto row = [&](int64_t i) HWY_ATTR { return hn::BitCast(block, hn::LoadU(stored, from + i * stride)); };
 #if HWY_TARGET <= HWY_AVX3
   const hn::FixedTag<float, 8> half;
-  return hn::Combine(kFloat,
-                     hn::Combine(half, hn::LoadU(block, from + 12 * stride), hn::LoadU(block, from + 8 * stride)),
-                     hn::Combine(half, hn::LoadU(block, from + 4 * stride), hn::LoadU(block, from)));
+  return hn::Combine(kFloat, hn::Combine(half, row(12), row(8)), hn::Combine(half, row(4), row(0)));
 #elif HWY_TARGET == HWY_AVX2
-  return hn::Combine(kFloat, hn::LoadU(block, from + 4 * stride), hn::LoadU(block, from));
+  return hn::Combine(kFloat, row(4), row(0));
 #else
-  return hn::LoadU(block, from);
+  return row(0);
 #endif
 }
 
@@ -203,54 +167,26 @@ HWY_INLINE void store_transposed(D d, V row0, V row1, V row2, V row3, hn::TFromD
 }
 #endif
 
-// A[rows, depth], row stride lda, packed for gemm_panel_packed: for each group of rows [depth, kGemmRows].
-HWY_INLINE void pack_rows(int64_t rows, int64_t depth, const float* a, int64_t lda, float* packed) {
-  const RowGroups groups(rows);
+// One step of all rows, in a line, to its place in groups of rows [steps, kGemmRows] of 4-byte words. Up to kGemmRows -
+// 1 words beyond the line are read.
+HWY_INLINE void scatter_step(const RowGroups& groups, int64_t steps, int64_t p, const void* line, void* packed) {
+  constexpr int64_t kGroup = kGemmRows * BlockRows::kWord;
+  const auto* from = static_cast<const std::byte*>(line);
+  auto* to = static_cast<std::byte*>(packed) + p * kGroup;
   for (int64_t group = 0; group < groups.count; ++group) {
-    const int64_t count = groups.size(group);
-    int64_t row = 0;
-#if HWY_TARGET != HWY_SCALAR
-    const hn::FixedTag<float, 4> block;
-    for (; row + 4 <= kGemmRows; row += 4) {
-      const auto at = [&](int64_t i) {
-        return a + std::min(row + i, count - 1) * lda;
-      };  // beyond the end: never read back
-      const float *row0 = at(0), *row1 = at(1), *row2 = at(2), *row3 = at(3);
-      int64_t p = 0;
-      for (; p + 4 <= depth; p += 4) {
-        store_transposed(block, hn::LoadU(block, row0 + p), hn::LoadU(block, row1 + p), hn::LoadU(block, row2 + p),
-                         hn::LoadU(block, row3 + p), packed + p * kGemmRows + row, kGemmRows);
-      }
-      for (; p < depth; ++p) {
-        float* to = packed + p * kGemmRows + row;
-        to[0] = row0[p];
-        to[1] = row1[p];
-        to[2] = row2[p];
-        to[3] = row3[p];
-      }
-    }
-#endif
-    for (; row < count; ++row) {
-      for (int64_t p = 0; p < depth; ++p) packed[p * kGemmRows + row] = a[row * lda + p];
-    }
-    a += count * lda;
-    packed += depth * kGemmRows;
+    std::memcpy(to + group * steps * kGroup, from, kGroup);
+    from += groups.size(group) * BlockRows::kWord;
   }
 }
 
-// The same from A in memory as [depth, rows].
-HWY_INLINE void pack_rows_transposed(int64_t rows, int64_t depth, const float* a, int64_t lda, float* packed) {
+// A[rows, depth] from memory as [depth, rows], row stride lda: for each group of rows [depth, kGemmRows]. `line` has
+// room for rows + kMaxGemmRows floats.
+HWY_INLINE void pack_rows_transposed(int64_t rows, int64_t depth, const float* a, int64_t lda, float* line,
+                                     float* packed) {
   const RowGroups groups(rows);
-  for (int64_t group = 0; group < groups.count; ++group) {
-    const int64_t count = groups.size(group);
-    for (int64_t p = 0; p < depth; ++p) {
-      if (count == kGemmRows)
-        std::memcpy(packed + p * kGemmRows, a + p * lda, kGemmRows * sizeof(float));
-      else
-        std::copy_n(a + p * lda, count, packed + p * kGemmRows);
-    }
-    a += count;
-    packed += depth * kGemmRows;
+  for (int64_t p = 0; p < depth; ++p) {
+    for_vectors(rows, [&](int64_t i, auto at) HWY_ATTR { at.store(at.load(a + p * lda + i), line + i); });
+    scatter_step(groups, depth, p, line, packed);
   }
 }
 

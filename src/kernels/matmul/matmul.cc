@@ -103,6 +103,7 @@ struct Matmul::Impl {
   size_t tile_scratch_bytes() const { return matmul_tile_scratch_bytes(most_rows(), shape.a, shape.b); }
   MatmulTile work(const Tile& at, const void* a, const void* b) const;
   void run(const Tile& at, const void* a, const void* b, float* c, int64_t ldc, std::byte* scratch) const;
+  void run_rounded(const Tile& at, const void* a, const void* b, std::byte* c, std::byte* scratch) const;
   void fill_max_tile();
 };
 
@@ -149,6 +150,23 @@ void Matmul::Impl::run(const Tile& at, const void* a, const void* b, float* c, i
     return;
   }
   run_matmul_tile(tile, reinterpret_cast<float*>(scratch));
+}
+
+// C is not f32. Sums lie behind what the tile needs.
+void Matmul::Impl::run_rounded(const Tile& at, const void* a, const void* b, std::byte* c, std::byte* scratch) const {
+  auto* sums = reinterpret_cast<float*>(scratch + tile_scratch_bytes());
+  MatmulTile tile = work(at, a, b);
+  if (tile.in_pairs() && shape.c == DType::bf16 && shape.k > 0) {
+    tile.c = sums;
+    tile.ldc = tile.columns;
+    tile.rounded = reinterpret_cast<uint16_t*>(c);
+    tile.rounded_stride = shape.ldc;
+    return run_matmul_tile(tile, reinterpret_cast<float*>(scratch));
+  }
+  run(at, a, b, sums, tile.columns, scratch);
+  for (int64_t i = 0; i < tile.rows; ++i)
+    cast(sums + i * tile.columns, DType::f32, c + i * shape.ldc * static_cast<int64_t>(size_of(shape.c)), shape.c,
+         tile.columns);
 }
 
 Matmul::Matmul(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -220,11 +238,7 @@ void Matmul::run(int64_t index, const void* a, const void* b, void* c, int threa
   std::byte* to = static_cast<std::byte*>(c) + (at.batch * s.batch_stride_c + at.row_begin * s.ldc + at.column_begin) *
                                                    static_cast<int64_t>(size_of(s.c));
   if (s.c == DType::f32) return impl_->run(at, a, b, reinterpret_cast<float*>(to), s.ldc, scratch);
-  auto* sums = reinterpret_cast<float*>(scratch + impl_->tile_scratch_bytes());
-  const int64_t columns = at.column_end - at.column_begin;
-  run_into(index, a, b, sums, columns, thread, scratch);
-  for (int64_t i = 0; i < at.row_end - at.row_begin; ++i)
-    cast(sums + i * columns, DType::f32, to + i * s.ldc * static_cast<int64_t>(size_of(s.c)), s.c, columns);
+  impl_->run_rounded(at, a, b, to, scratch);
 }
 
 void Matmul::run_into(int64_t index, const void* a, const void* b, float* to, int64_t to_stride, int,

@@ -6,6 +6,7 @@
 
 #include "kernels/instruction_set.h"
 #include "kernels/matmul/pair_block.h"
+#include "kernels/matmul/prefetch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/matmul_tiles.cc"
@@ -17,64 +18,82 @@
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
 
-// What the panel of columns after `column`, in the block of k from begin, is read from; nothing after the tile's last.
-HWY_INLINE Prefetch next_panel(const MatmulTile& tile, int64_t begin, int64_t column) {
-  int64_t next = column + kPanelColumns;
-  if (next >= tile.columns) {
-    next = 0;
-    begin += kDepthBlock;
-    if (begin >= tile.k) return {};
-  }
-  const int64_t depth = std::min(kDepthBlock, tile.k - begin), width = std::min(kPanelColumns, tile.columns - next);
-  const bool halves = tile.b_dtype != DType::f32;
-  if (tile.packed_b && halves)
-    return Prefetch::of(tile.b_pairs() + next * pairs_of(tile.k) + begin / 2 * kPanelColumns, pairs_of(depth),
-                        kPanelColumns, kPanelColumns);
-  if (tile.packed_b)
-    return Prefetch::of(tile.b_floats() + next * tile.k + begin * kPanelColumns, depth, kPanelColumns, kPanelColumns);
-  const int64_t at = tile.transpose_b ? next * tile.ldb + begin : begin * tile.ldb + next;
-  const int64_t rows = tile.transpose_b ? width : depth, length = tile.transpose_b ? depth : width;
-  return halves ? Prefetch::of(tile.b_halves() + at, rows, length, tile.ldb)
-                : Prefetch::of(tile.b_floats() + at, rows, length, tile.ldb);
-}
-
-// The block of A after the block of k from begin.
-HWY_INLINE Prefetch next_block(const MatmulTile& tile, int64_t begin) {
-  begin += kDepthBlock;
-  if (begin >= tile.k) return {};
-  const int64_t depth = std::min(kDepthBlock, tile.k - begin);
-  const int64_t at = tile.transpose_a ? begin * tile.lda : begin;
-  const int64_t rows = tile.transpose_a ? depth : tile.rows, length = tile.transpose_a ? tile.rows : depth;
-  return tile.a_dtype != DType::f32 ? Prefetch::of(tile.a_halves() + at, rows, length, tile.lda)
-                                    : Prefetch::of(tile.a_floats() + at, rows, length, tile.lda);
-}
-
-HWY_INLINE int64_t burst_of(const Prefetch& rows, int64_t chunks) {
-  return (rows.left() + chunks - 1) / chunks;
-}
-
 // One thread's memory, in the order in which a tile's operands need it.
 struct TileScratch {
   float* panel;  // [kDepthBlock, kPanelColumns]
-  float* block;  // A's block of k, in groups of rows
-  float* line;   // of 16-bit operands: what they are turned in
+  float* block;  // A's block of k: rows, or groups of rows
+  float* line;   // of 16-bit operands and of A transposed: what they are turned in
 };
 HWY_INLINE TileScratch scratch_of(const MatmulTile& tile, float* scratch) {
   float* block = scratch + kPanelColumns * kDepthBlock;
-  return {scratch, block, block + (tile.rows + kMaxGemmRows) * kDepthBlock};
+  return {scratch, block, block + block_floats(tile.rows)};
 }
 
-// The block of k from begin of A [rows, k], packed for the fp32 core.
-HWY_INLINE void pack_block(const MatmulTile& tile, int64_t begin, const TileScratch& scratch) {
-  const int64_t depth = std::min(kDepthBlock, tile.k - begin);
-  const int64_t at = tile.transpose_a ? begin * tile.lda : begin;
-  if (tile.a_dtype != DType::f32)
-    pack_widened_rows(tile.rows, depth, tile.a_halves() + at, tile.a_dtype, tile.lda, tile.transpose_a, scratch.line,
-                      scratch.block);
-  else if (tile.transpose_a)
-    pack_rows_transposed(tile.rows, depth, tile.a_floats() + at, tile.lda, scratch.block);
-  else
-    pack_rows(tile.rows, depth, tile.a_floats() + at, tile.lda, scratch.block);
+// What is read of A after the block of k from begin, transposed: a line of memory for each step, which no hardware
+// follows.
+HWY_INLINE Prefetch next_steps(const MatmulTile& tile, int64_t begin, int64_t depth) {
+  begin += depth;
+  if (!tile.transpose_a || begin >= tile.k) return {};
+  const auto size = static_cast<int64_t>(size_of(tile.a_dtype));
+  return Prefetch(static_cast<const std::byte*>(tile.a) + begin * tile.lda * size, std::min(depth, tile.k - begin),
+                  tile.rows * size, tile.lda * size);
+}
+
+// To be asked for before each block of C.
+HWY_INLINE int64_t burst_of(const Prefetch& ahead, const MatmulTile& tile) {
+  const int64_t blocks = RowGroups(tile.rows).count * panels_of(tile.columns) * (kPanelColumns / kGemmWidth);
+  return (ahead.left() + blocks - 1) / blocks;
+}
+
+// Rows of A that lie in memory with a step of k beside the next are read where they lie, if they are not so far apart
+// that they would fight for the same few lines of a first-level cache.
+HWY_INLINE bool reads_rows_in_place(const MatmulTile& tile) {
+  constexpr int64_t kCacheWay = 4096;
+  return tile.rows <= kGemmRows || tile.lda * static_cast<int64_t>(size_of(tile.a_dtype)) % kCacheWay != 0;
+}
+
+// A's block of k from begin for the fp32 core.
+HWY_INLINE BlockRows rows_of(const MatmulTile& tile, int64_t begin, const TileScratch& scratch) {
+  const int64_t depth = std::min(kDepthBlock, tile.k - begin), at = tile.transpose_a ? begin * tile.lda : begin;
+  const bool halves = tile.a_dtype != DType::f32;
+  if (!halves && tile.transpose_a && (tile.rows <= kGemmRows || tile.columns <= kPanelColumns))
+    return BlockRows::of_columns(tile.a_floats() + at, tile.lda);  // not worth packing
+  if (tile.transpose_a) {
+    if (halves)
+      pack_widened_transposed(tile.rows, depth, tile.a_halves() + at, tile.a_dtype, tile.lda, scratch.line,
+                              scratch.block);
+    else
+      pack_rows_transposed(tile.rows, depth, tile.a_floats() + at, tile.lda, scratch.line, scratch.block);
+    return BlockRows::packed(scratch.block, depth, kGemmRows);
+  }
+  if (!halves && reads_rows_in_place(tile)) return BlockRows::of_rows(tile.a_floats() + at, tile.lda);
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    float* to = scratch.block + i * kRowStride;
+    if (halves)
+      widen(tile.a_halves() + at + i * tile.lda, tile.a_dtype, to, depth);
+    else
+      std::memcpy(to, tile.a_floats() + at + i * tile.lda, static_cast<size_t>(depth) * sizeof(float));
+  }
+  return BlockRows::of_rows(scratch.block, kRowStride);
+}
+
+// A's block of k from begin in pairs. The last of an odd number of steps gets a partner of zero.
+HWY_INLINE BlockRows pair_rows_of(const MatmulTile& tile, int64_t begin, const TileScratch& scratch) {
+  const int64_t depth = std::min(kPairDepthBlock, tile.k - begin);
+  const uint16_t* a = tile.a_halves() + (tile.transpose_a ? begin * tile.lda : begin);
+  auto* block = reinterpret_cast<uint32_t*>(scratch.block);
+  if (tile.transpose_a) {
+    pack_pairs_transposed(tile.rows, depth, a, tile.lda, reinterpret_cast<uint32_t*>(scratch.line), block);
+    return BlockRows::packed(block, pairs_of(depth), kGemmRows);
+  }
+  if (depth % 2 == 0 && reads_rows_in_place(tile))
+    return {reinterpret_cast<const std::byte*>(a), tile.lda * static_cast<int64_t>(sizeof(*a)), BlockRows::kWord, 0};
+  for (int64_t i = 0; i < tile.rows; ++i) {
+    uint32_t* to = block + i * kRowStride;
+    to[depth / 2] = 0;
+    std::memcpy(to, a + i * tile.lda, static_cast<size_t>(depth) * sizeof(*a));
+  }
+  return BlockRows::of_rows(block, kRowStride);
 }
 
 // One panel of the block of k from begin in fp32, ready to be multiplied with.
@@ -96,24 +115,6 @@ HWY_INLINE const float* panel_of(const MatmulTile& tile, int64_t begin, int64_t 
   return scratch.panel;
 }
 
-// A tile of a few rows or of one panel: packing A would cost more than it saves. A is f32.
-HWY_INLINE void run_thin(const MatmulTile& tile, const TileScratch& scratch) {
-  for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
-    const int64_t depth = std::min(kDepthBlock, tile.k - begin);
-    const bool accumulate = tile.accumulate || begin > 0;
-    for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
-      const int64_t width = std::min(kPanelColumns, tile.columns - column);
-      const float* panel = panel_of(tile, begin, column, scratch);
-      if (tile.transpose_a)
-        gemm_panel<LayoutA::columns>(tile.rows, width, depth, tile.a_floats() + begin * tile.lda, tile.lda, panel,
-                                     tile.c + column, tile.ldc, accumulate);
-      else
-        gemm_panel<LayoutA::rows>(tile.rows, width, depth, tile.a_floats() + begin, tile.lda, panel, tile.c + column,
-                                  tile.ldc, accumulate);
-    }
-  }
-}
-
 // The pairs' core in any instruction set: what a CPU's dot products of bf16 are tested with. Each lane adds the later
 // step first, as VDPBF16PS does.
 struct PortablePairs {
@@ -125,6 +126,7 @@ struct PortablePairs {
   static HWY_INLINE FloatVec zero() { return hn::Zero(kFloat); }
   static HWY_INLINE FloatVec load_sum(const float* from) { return hn::LoadU(kFloat, from); }
   static HWY_INLINE void store(FloatVec sum, float* to) { hn::StoreU(sum, kFloat, to); }
+  static HWY_INLINE void store_rounded(FloatVec sum, uint16_t* to) { hn::StoreU(bf16_of(sum), kHalf, to); }
   static HWY_INLINE FloatVec add(FloatVec a, FloatVec b) { return hn::Add(a, b); }
   static HWY_INLINE Steps load(const uint32_t* from) {
     const hn::RebindToUnsigned<FloatTag> words;
@@ -154,54 +156,28 @@ HWY_INLINE PairBlock pair_block_for(const MatmulTile& tile, int64_t rows) {
 HWY_INLINE const uint32_t* pair_panel_of(const MatmulTile& tile, int64_t begin, int64_t column, uint32_t* copy) {
   if (tile.packed_b) return tile.b_pairs() + column * pairs_of(tile.k) + begin / 2 * kPanelColumns;
   const int64_t at = tile.transpose_b ? column * tile.ldb + begin : begin * tile.ldb + column;
-  pack_pair_panel(std::min(kDepthBlock, tile.k - begin), std::min(kPanelColumns, tile.columns - column),
+  pack_pair_panel(std::min(kPairDepthBlock, tile.k - begin), std::min(kPanelColumns, tile.columns - column),
                   tile.b_halves() + at, tile.ldb, tile.transpose_b, copy);
   return copy;
 }
 
-// C[rows, columns] (+)= A's block packed by pack_pair_rows * one panel of pairs, as gemm_panel_packed.
-HWY_INLINE void pair_panel(const MatmulTile& tile, int64_t steps, int64_t column, const uint32_t* block,
-                           const uint32_t* panel, bool accumulate, Lookahead& ahead) {
-  const RowGroups groups(tile.rows);
-  const int64_t columns = std::min(kPanelColumns, tile.columns - column);
-  for (int64_t at = 0; at < columns; at += kGemmWidth) {
-    const int64_t width = std::min<int64_t>(kGemmWidth, columns - at);
-    int64_t row = 0;
-    for (int64_t group = 0; group < groups.count; ++group) {
-      const int64_t count = groups.size(group);
-      pair_block_for(tile, count)(steps, block + group * steps * kGemmRows, panel + at,
-                                  tile.c + row * tile.ldc + column + at, tile.ldc, width, accumulate, &ahead);
-      row += count;
-    }
-  }
-}
-
-// What is read while a panel of the block of k from begin is multiplied with.
-HWY_INLINE Lookahead lookahead_of(const MatmulTile& tile, int64_t begin, int64_t steps) {
-  Lookahead ahead;
-  const int64_t chunks = RowGroups(tile.rows).count * ((steps + kGemmChunk - 1) / kGemmChunk);
-  ahead.block = next_block(tile, begin);
-  ahead.block_burst = burst_of(ahead.block, chunks * panels_of(tile.columns));
-  return ahead;
-}
-HWY_INLINE void look_at_next_panel(const MatmulTile& tile, int64_t begin, int64_t column, int64_t steps,
-                                   Lookahead& ahead) {
-  const int64_t chunks = RowGroups(tile.rows).count * ((steps + kGemmChunk - 1) / kGemmChunk);
-  ahead.panel = next_panel(tile, begin, column);
-  ahead.panel_burst = burst_of(ahead.panel, chunks);
-}
-
 HWY_NOINLINE void run_pairs(const MatmulTile& tile, const TileScratch& scratch) {
-  auto* block = reinterpret_cast<uint32_t*>(scratch.block);
-  for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
-    const int64_t depth = std::min(kDepthBlock, tile.k - begin), steps = pairs_of(depth);
-    pack_pair_rows(tile.rows, depth, tile.a_halves() + (tile.transpose_a ? begin * tile.lda : begin), tile.lda,
-                   tile.transpose_a, reinterpret_cast<uint32_t*>(scratch.line), block);
-    Lookahead ahead = lookahead_of(tile, begin, steps);
-    for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
-      const uint32_t* panel = pair_panel_of(tile, begin, column, reinterpret_cast<uint32_t*>(scratch.panel));
-      look_at_next_panel(tile, begin, column, steps, ahead);
-      pair_panel(tile, steps, column, block, panel, tile.accumulate || begin > 0, ahead);
+  for (int64_t begin = 0; begin < tile.k; begin += kPairDepthBlock) {
+    const int64_t steps = pairs_of(std::min(kPairDepthBlock, tile.k - begin));
+    Prefetch ahead = next_steps(tile, begin, kPairDepthBlock);
+    const int64_t burst = burst_of(ahead, tile);
+    const BlockRows rows = pair_rows_of(tile, begin, scratch);
+    const bool is_last = begin + kPairDepthBlock >= tile.k;
+    const BlockTarget target = {tile.c, tile.ldc, tile.accumulate || begin > 0, is_last ? tile.rounded : nullptr,
+                                tile.rounded_stride};
+    for (int64_t first = 0; first < tile.columns; first += kPanelColumns) {
+      const uint32_t* panel = pair_panel_of(tile, begin, first, reinterpret_cast<uint32_t*>(scratch.panel));
+      for_blocks(tile.rows, std::min(kPanelColumns, tile.columns - first), rows,
+                 [&](int64_t count, const std::byte* from, int64_t row, int64_t column, int64_t width) HWY_ATTR {
+                   ahead.ask(burst);
+                   pair_block_for(tile, count)(steps, from, rows.row, rows.step, panel + column,
+                                               target.at(row, first + column), width);
+                 });
     }
   }
 }
@@ -210,17 +186,14 @@ void run_tile(const MatmulTile& tile, float* memory) {
   if (has_few_rows(tile)) return run_few_rows(tile);
   const TileScratch scratch = scratch_of(tile, memory);
   if (tile.in_pairs()) return run_pairs(tile, scratch);
-  if (tile.a_dtype == DType::f32 && (tile.rows <= kGemmRows || tile.columns <= kPanelColumns))
-    return run_thin(tile, scratch);
   for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
-    const int64_t depth = std::min(kDepthBlock, tile.k - begin);
-    pack_block(tile, begin, scratch);
-    Lookahead ahead = lookahead_of(tile, begin, depth);
+    const BlockRows rows = rows_of(tile, begin, scratch);
+    Prefetch ahead = next_steps(tile, begin, kDepthBlock);
+    const int64_t burst = burst_of(ahead, tile);
     for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
-      const float* panel = panel_of(tile, begin, column, scratch);
-      look_at_next_panel(tile, begin, column, depth, ahead);
-      gemm_panel_packed(tile.rows, std::min(kPanelColumns, tile.columns - column), depth, scratch.block, panel,
-                        tile.c + column, tile.ldc, tile.accumulate || begin > 0, ahead);
+      gemm_panel(tile.rows, std::min(kPanelColumns, tile.columns - column), std::min(kDepthBlock, tile.k - begin), rows,
+                 panel_of(tile, begin, column, scratch), tile.c + column, tile.ldc, tile.accumulate || begin > 0,
+                 [&] { ahead.ask(burst); });
     }
   }
 }
@@ -272,14 +245,14 @@ HWY_EXPORT(pack_all);
 HWY_EXPORT(add_parts);
 HWY_EXPORT(has_pair_dots);
 
-// What 16-bit operands are turned in: a line of A's steps, a group of its rows, or a panel of B.
-constexpr int64_t kPairScratch = std::max(kPanelColumns, kMaxGemmRows + 2) * pairs_of(kDepthBlock);
+// A panel of 16-bit B on its way to fp32.
+constexpr int64_t kPairScratch = kPanelColumns * pairs_of(kDepthBlock);
 }  // namespace
 
 size_t matmul_tile_scratch_bytes(int64_t rows, DType a, DType b) {
   const bool halves = a != DType::f32 || b != DType::f32;
-  const int64_t line = halves ? std::max(kPairScratch, rows + kMaxGemmRows) : 0;
-  const int64_t floats = kPanelColumns * kDepthBlock + (rows + kMaxGemmRows) * kDepthBlock + line;
+  const int64_t line = std::max(halves ? kPairScratch : 0, rows + kMaxGemmRows);
+  const int64_t floats = kPanelColumns * kDepthBlock + block_floats(rows) + line;
   return static_cast<size_t>((floats + 15) / 16 * 16) * sizeof(float);
 }
 

@@ -29,6 +29,9 @@ struct MatmulTile {
   float* c = nullptr;
   int64_t ldc = 0;
   bool accumulate = false;
+  // Of products in pairs: C goes here, rounded to bf16, and `c` holds sums in between.
+  uint16_t* rounded = nullptr;
+  int64_t rounded_stride = 0;
   DType a_dtype = DType::f32, b_dtype = DType::f32;  // f32, bf16 or f16
   Bf16Product bf16 = Bf16Product::widened;           // counts where both are bf16
 

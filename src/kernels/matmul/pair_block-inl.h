@@ -3,54 +3,68 @@
 // pair_block.h, panels.h, <algorithm>, <array> and <utility>.
 //
 // Policy: kLanes (of fp32), kGroupRows, Sum (a vector of fp32), zero(), load_sum(const float*), store(Sum, float*),
-// add(Sum, Sum); load(const uint32_t*): kLanes columns' pairs; broadcast(uint32_t): one pair for all columns;
-// dot(Sum, pair, pairs): the sum plus both products of each lane.
+// store_rounded(Sum, uint16_t*): to bf16; add(Sum, Sum); load(const uint32_t*): kLanes columns' pairs;
+// broadcast(uint32_t): one pair for all columns; dot(Sum, pair, pairs): the sum plus both products of each lane.
+
+// One row of a block: its sums go where they belong.
+template <class Policy>
+[[gnu::always_inline]] inline void finish_pair_row(typename Policy::Sum left, typename Policy::Sum right,
+                                                   const BlockTarget& target, int64_t i) {
+  constexpr int kLanes = Policy::kLanes;
+  float* row = target.c + i * target.ldc;
+  if (target.accumulate) {
+    left = Policy::add(Policy::load_sum(row), left);
+    right = Policy::add(Policy::load_sum(row + kLanes), right);
+  }
+  if (target.rounded == nullptr) {
+    Policy::store(left, row);
+    Policy::store(right, row + kLanes);
+    return;
+  }
+  uint16_t* rounded = target.rounded + i * target.rounded_stride;
+  Policy::store_rounded(left, rounded);
+  Policy::store_rounded(right, rounded + kLanes);
+}
 
 template <class Policy, int kRows>
-[[gnu::noinline]] void pair_block(int64_t steps, const uint32_t* __restrict a, const uint32_t* __restrict b,
-                                  float* __restrict c, int64_t ldc, int64_t columns, bool accumulate,
-                                  Lookahead* ahead) {
+[[gnu::noinline]] void pair_block(int64_t steps, const std::byte* a, int64_t row_bytes, int64_t step_bytes,
+                                  const uint32_t* __restrict b, const BlockTarget& target, int64_t columns) {
   constexpr int kLanes = Policy::kLanes, kWidth = 2 * kLanes;
   typename Policy::Sum left[kRows], right[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    __builtin_prefetch(c + i * ldc, 1);
-    if (kLanes == 16) __builtin_prefetch(c + i * ldc + kLanes, 1);
+    if (target.rounded != nullptr) __builtin_prefetch(target.rounded + i * target.rounded_stride, 1);
+    if (target.rounded == nullptr || target.accumulate) __builtin_prefetch(target.c + i * target.ldc, 1);
     left[i] = right[i] = Policy::zero();
   }
-  for (int64_t begin = 0; begin < steps; begin += kGemmChunk) {
-    ahead->ask();
-    const int64_t end = std::min(steps, begin + kGemmChunk);
-    for (int64_t p = begin; p < end; ++p) {
-      const auto b_left = Policy::load(b + p * kPanelColumns), b_right = Policy::load(b + p * kPanelColumns + kLanes);
+  RowAddresses<kRows> rows(a, row_bytes, step_bytes);
+  for (int64_t p = 0; p < steps; ++p) {
+    const auto b_left = Policy::load(b + p * kPanelColumns), b_right = Policy::load(b + p * kPanelColumns + kLanes);
 #pragma GCC unroll 16
-      for (int i = 0; i < kRows; ++i) {
-        const auto factor = Policy::broadcast(a[p * Policy::kGroupRows + i]);
-        left[i] = Policy::dot(left[i], factor, b_left);
-        right[i] = Policy::dot(right[i], factor, b_right);
-      }
+    for (int i = 0; i < kRows; ++i) {
+      const auto factor = Policy::broadcast(rows.template word<uint32_t>(i));
+      left[i] = Policy::dot(left[i], factor, b_left);
+      right[i] = Policy::dot(right[i], factor, b_right);
     }
+    rows.advance();
   }
   if (columns == kWidth) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kRows; ++i) {
-      float* row = c + i * ldc;
-      if (accumulate) {
-        left[i] = Policy::add(Policy::load_sum(row), left[i]);
-        right[i] = Policy::add(Policy::load_sum(row + kLanes), right[i]);
-      }
-      Policy::store(left[i], row);
-      Policy::store(right[i], row + kLanes);
-    }
+    for (int i = 0; i < kRows; ++i) finish_pair_row<Policy>(left[i], right[i], target, i);
     return;
   }
-  float buffer[kWidth];
+  // Part of a panel: through buffers, which are wide enough.
+  float sums[kWidth] = {};
+  uint16_t rounded[kWidth];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
-    Policy::store(left[i], buffer);
-    Policy::store(right[i], buffer + kLanes);
-    float* row = c + i * ldc;
-    for (int64_t j = 0; j < columns; ++j) row[j] = accumulate ? row[j] + buffer[j] : buffer[j];
+    if (target.accumulate) std::copy_n(target.c + i * target.ldc, columns, sums);
+    finish_pair_row<Policy>(left[i], right[i],
+                            {sums, 0, target.accumulate, target.rounded == nullptr ? nullptr : rounded, 0}, 0);
+    if (target.rounded == nullptr)
+      std::copy_n(sums, columns, target.c + i * target.ldc);
+    else
+      std::copy_n(rounded, columns, target.rounded + i * target.rounded_stride);
   }
 }
 

@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-#include "kernels/matmul/lookahead.h"
+#include "kernels/matmul/block.h"
 
 namespace ingot::kernels {
 
-// C[rows, columns] (+)= A[rows, steps pairs] * B[steps pairs, columns]. A is a group of rows [steps, rows of a full
-// group], B is at its first column of a panel [steps, kPanelColumns]; columns are at most what the block holds.
-using PairBlock = void (*)(int64_t steps, const uint32_t* a, const uint32_t* b, float* c, int64_t ldc, int64_t columns,
-                           bool accumulate, Lookahead* ahead);
+// C[rows, columns] (+)= A[rows, steps pairs] * B[steps pairs, columns]. A is a group of rows, rows and steps so many
+// bytes apart; B is at its first column of a panel [steps, kPanelColumns]; columns are at most what the block holds.
+using PairBlock = void (*)(int64_t steps, const std::byte* a, int64_t row_bytes, int64_t step_bytes, const uint32_t* b,
+                           const BlockTarget& target, int64_t columns);
 
 // Groups of kAvx512PairRows rows and kPanelColumns columns; 1 <= rows <= kAvx512PairRows. Only where has_avx512_bf16().
 inline constexpr int kAvx512PairRows = 12;

@@ -31,20 +31,17 @@ HWY_INLINE void pack_pairs_along(int64_t count, int64_t depth, const uint16_t* f
   const int64_t whole = depth / 2;
   int64_t line = 0;
 #if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<uint16_t, 8> halves;
-  const hn::FixedTag<uint32_t, 4> words;
-  for (; count >= 4 && line < count; line += 4) {
-    const int64_t first = std::min(line, count - 4);  // the last four lines may overlap those before
-    const uint16_t* at[4];
-    for (int64_t i = 0; i < 4; ++i) at[i] = from + (first + i) * stride;
-    const auto four_pairs = [&](int i, int64_t p)
-                                HWY_ATTR { return hn::BitCast(words, hn::LoadU(halves, at[i] + 2 * p)); };
+  const hn::RebindToUnsigned<FloatTag> words;
+  for (; line + lanes() <= count; line += lanes()) {
+    const auto four_pairs = [&](int64_t i, int64_t p) HWY_ATTR {
+      return hn::BitCast(words, load_every_fourth_row(from + (line + i) * stride + 2 * p, stride));
+    };
     int64_t p = 0;
     for (; p + 4 <= whole; p += 4)
       store_transposed(words, four_pairs(0, p), four_pairs(1, p), four_pairs(2, p), four_pairs(3, p),
-                       to + p * width + first, width);
+                       to + p * width + line, width);
     for (; p < whole; ++p)
-      for (int64_t i = 0; i < 4; ++i) to[p * width + first + i] = word_at(at[i] + 2 * p);
+      for (int64_t i = 0; i < lanes(); ++i) to[p * width + line + i] = word_at(from + (line + i) * stride + 2 * p);
   }
 #endif
   for (; line < count; ++line)
@@ -54,16 +51,13 @@ HWY_INLINE void pack_pairs_along(int64_t count, int64_t depth, const uint16_t* f
 
 // to[j] = (even[j], odd[j]); odd may be null for zeros.
 HWY_INLINE void zip(int64_t n, const uint16_t* even, const uint16_t* odd, uint32_t* to) {
+  const hn::RebindToUnsigned<FloatTag> words;
   int64_t j = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<uint16_t, 8> halves;
-  const hn::FixedTag<uint32_t, 4> words;
-  for (; j + 8 <= n; j += 8) {
-    const auto low = hn::LoadU(halves, even + j), high = odd ? hn::LoadU(halves, odd + j) : hn::Zero(halves);
-    hn::StoreU(hn::BitCast(words, hn::InterleaveLower(halves, low, high)), words, to + j);
-    hn::StoreU(hn::BitCast(words, hn::InterleaveUpper(halves, low, high)), words, to + j + 4);
+  for (; j + lanes() <= n; j += lanes()) {
+    const auto low = hn::PromoteTo(words, hn::LoadU(kHalf, even + j));
+    const auto high = odd != nullptr ? hn::PromoteTo(words, hn::LoadU(kHalf, odd + j)) : hn::Zero(words);
+    hn::StoreU(hn::Or(low, hn::ShiftLeft<16>(high)), words, to + j);
   }
-#endif
   for (; j < n; ++j) to[j] = even[j] | static_cast<uint32_t>(odd ? odd[j] : 0) << 16;
 }
 
@@ -120,57 +114,25 @@ HWY_INLINE void widen_pairs(int64_t depth, int64_t width, const uint32_t* pairs,
   }
 }
 
-// Step p of all rows, 4 bytes each, to its place in the groups of a packed block. Up to kGemmRows - 1 elements beyond
-// the line are read.
-template <class T>
-HWY_INLINE void scatter_step(const RowGroups& groups, int64_t steps, int64_t p, const T* line, T* packed) {
-  int64_t row = 0;
-  for (int64_t group = 0; group < groups.count; ++group) {
-    std::memcpy(packed + (group * steps + p) * kGemmRows, line + row, kGemmRows * sizeof(T));
-    row += groups.size(group);
-  }
-}
-
-// A[rows, depth], transposed [depth, rows], as pairs: for each group of rows [pairs_of(depth), kGemmRows]. `line` has
-// room for rows + kMaxGemmRows words.
-HWY_NOINLINE void pack_pair_rows(int64_t rows, int64_t depth, const uint16_t* a, int64_t lda, bool transposed,
-                                 uint32_t* line, uint32_t* packed) {
+// A[rows, depth] from memory as [depth, rows], as pairs: for each group of rows [pairs_of(depth), kGemmRows]. `line`
+// has room for rows + kMaxGemmRows words.
+HWY_NOINLINE void pack_pairs_transposed(int64_t rows, int64_t depth, const uint16_t* a, int64_t lda, uint32_t* line,
+                                        uint32_t* packed) {
   const RowGroups groups(rows);
   const int64_t steps = pairs_of(depth);
-  if (transposed) {
-    for (int64_t p = 0; p < steps; ++p) {
-      zip(rows, a + 2 * p * lda, 2 * p + 1 < depth ? a + (2 * p + 1) * lda : nullptr, line);
-      scatter_step(groups, steps, p, line, packed);
-    }
-    return;
-  }
-  for (int64_t group = 0; group < groups.count; ++group) {
-    const int64_t count = groups.size(group);
-    pack_pairs_along(count, depth, a, lda, kGemmRows, packed);
-    a += count * lda;
-    packed += steps * kGemmRows;
+  for (int64_t p = 0; p < steps; ++p) {
+    zip(rows, a + 2 * p * lda, 2 * p + 1 < depth ? a + (2 * p + 1) * lda : nullptr, line);
+    scatter_step(groups, steps, p, line, packed);
   }
 }
 
-// The same widened to fp32: for each group of rows [depth, kGemmRows]. `line` has room for rows + kMaxGemmRows floats
-// and for a group's pairs and a vector more.
-HWY_NOINLINE void pack_widened_rows(int64_t rows, int64_t depth, const uint16_t* a, DType dtype, int64_t lda,
-                                    bool transposed, float* line, float* packed) {
+// The same widened to fp32: for each group of rows [depth, kGemmRows].
+HWY_NOINLINE void pack_widened_transposed(int64_t rows, int64_t depth, const uint16_t* a, DType dtype, int64_t lda,
+                                          float* line, float* packed) {
   const RowGroups groups(rows);
-  if (transposed) {
-    for (int64_t p = 0; p < depth; ++p) {
-      widen(a + p * lda, dtype, line, rows);
-      scatter_step(groups, depth, p, line, packed);
-    }
-    return;
-  }
-  auto* pairs = reinterpret_cast<uint32_t*>(line);
-  for (int64_t group = 0; group < groups.count; ++group) {
-    const int64_t count = groups.size(group);
-    pack_pairs_along(count, depth, a, lda, kGemmRows, pairs);
-    widen_pairs(depth, kGemmRows, pairs, dtype, packed);
-    a += count * lda;
-    packed += depth * kGemmRows;
+  for (int64_t p = 0; p < depth; ++p) {
+    widen(a + p * lda, dtype, line, rows);
+    scatter_step(groups, depth, p, line, packed);
   }
 }
 

@@ -11,11 +11,20 @@
 namespace ingot::kernels {
 
 inline constexpr int64_t kPanelColumns = 32;
-// Steps of k summed in registers before C is touched: a panel of this depth fills most of a first-level cache.
-inline constexpr int64_t kDepthBlock = 256;
+// Steps of k summed in registers before C is touched, and as many pairs of steps: deep enough that touching C does not
+// show, and a panel of this depth fills a first-level cache.
+inline constexpr int64_t kDepthBlock = 768;
+inline constexpr int64_t kPairDepthBlock = 2 * kDepthBlock;
 static_assert(kDepthBlock % 2 == 0, "no pair of steps lies in two blocks");
+// Words between rows that are copied to be near each other: not a multiple of what the rows would collide at.
+inline constexpr int64_t kRowStride = kDepthBlock + 16;
 // The most rows of C that any instruction set holds in registers.
 inline constexpr int64_t kMaxGemmRows = 12;
+
+// Of one block of k of A: rows apart by kRowStride, or groups of kMaxGemmRows of them.
+constexpr int64_t block_floats(int64_t rows) {
+  return (rows + kMaxGemmRows) * kRowStride;
+}
 
 constexpr int64_t panels_of(int64_t columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns;
