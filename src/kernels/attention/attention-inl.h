@@ -91,8 +91,8 @@ HWY_INLINE void scale_scores(int64_t keys, float factor, const float* from, int6
 
 // Panels of queries or, not transposed, of values, in pairs (panels.h).
 inline void pack_pairs(int64_t columns, int64_t depth, const StoredRows& x, bool transposed, float* panels) {
-  pack_panels(columns, depth, x.data, DType::bf16, x.stride, transposed, DType::bf16,
-              reinterpret_cast<std::byte*>(panels));
+  pack_panels({reinterpret_cast<std::byte*>(panels), DType::bf16, depth, columns}, x.data, DType::bf16, x.stride,
+              transposed, {0, depth});
 }
 
 // Products [keys, kQueryTile] of k's or v's rows from key_begin with those of the queries or of dout, packed in pairs;

@@ -20,7 +20,8 @@ constexpr int64_t kUncutRows = 16;
 constexpr int64_t kFewRowsTile = 16384;  // elements of B
 constexpr int64_t kWantedTiles = 32;
 constexpr int64_t kMinPanels = 3, kMaxPanels = 12;
-constexpr int64_t kPanelsPerPackTile = 2;
+// B is packed in parts that are long stretches of memory.
+constexpr int64_t kPanelsPerPackTile = 4, kStepsPerPackTile = 64;
 
 bool is_half(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16;
@@ -54,9 +55,11 @@ Cut cut_of(const MatmulShape& shape, Bf16Product bf16) {
   const int64_t row_tile = row_tile_of(shape, bf16);
   cut.row_tiles = (shape.rows + row_tile - 1) / row_tile;
   cut.row_grain = cut.row_tiles > 1 ? kRowGrain : shape.rows;
-  const int64_t wanted = (kWantedTiles + cut.row_tiles * shape.batch - 1) / (cut.row_tiles * shape.batch);
+  const bool packs_a = shape.transpose_a || shape.lda * static_cast<int64_t>(size_of(shape.a)) % 4096 == 0;
+  const int64_t wanted_tiles = packs_a ? 16 : kWantedTiles, max_panels = packs_a ? 96 : kMaxPanels;
+  const int64_t wanted = (wanted_tiles + cut.row_tiles * shape.batch - 1) / (cut.row_tiles * shape.batch);
   const int64_t most = std::max<int64_t>(1, panels / kMinPanels);
-  const int64_t least = (panels + kMaxPanels - 1) / kMaxPanels;
+  const int64_t least = (panels + max_panels - 1) / max_panels;
   cut.column_tiles = std::max(least, std::min(wanted, most));
   return cut;
 }
@@ -219,17 +222,24 @@ size_t Matmul::packed_b_bytes() const {
 }
 
 int64_t Matmul::pack_tiles() const {
-  return (panels_of(impl_->shape.n) + kPanelsPerPackTile - 1) / kPanelsPerPackTile;
+  const MatmulShape& s = impl_->shape;
+  return s.transpose_b ? (panels_of(s.n) + kPanelsPerPackTile - 1) / kPanelsPerPackTile
+                       : std::max<int64_t>(1, (s.k + kStepsPerPackTile - 1) / kStepsPerPackTile);
 }
 
 void Matmul::pack_b(int64_t part, const void* b, std::byte* packed, int, std::byte*) const {
   const MatmulShape& s = impl_->shape;
   INGOT_CHECK(part >= 0 && part < pack_tiles(), "part {} of {}", part, pack_tiles());
+  if (!s.transpose_b) {
+    const int64_t begin = part * kStepsPerPackTile;
+    return pack_panels({packed, s.b, s.k, s.n}, b, s.pack_source, s.ldb, false,
+                       {begin, std::min(s.k, begin + kStepsPerPackTile)});
+  }
   const int64_t begin = part * kPanelsPerPackTile * kPanelColumns;
   const int64_t columns = std::min(s.n - begin, kPanelsPerPackTile * kPanelColumns);
-  const int64_t from = (s.transpose_b ? begin * s.ldb : begin) * static_cast<int64_t>(size_of(s.pack_source));
-  pack_panels(columns, s.k, static_cast<const std::byte*>(b) + from, s.pack_source, s.ldb, s.transpose_b, s.b,
-              packed + begin * panel_column_bytes(s.b, s.k));
+  pack_panels({packed + begin * panel_column_bytes(s.b, s.k), s.b, s.k, columns},
+              static_cast<const std::byte*>(b) + begin * s.ldb * static_cast<int64_t>(size_of(s.pack_source)),
+              s.pack_source, s.ldb, true, {0, s.k});
 }
 
 void Matmul::run(int64_t index, const void* a, const void* b, void* c, int thread, std::byte* scratch) const {

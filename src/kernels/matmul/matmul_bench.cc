@@ -67,9 +67,9 @@ std::vector<float> numbers(int64_t count) {
   return values;
 }
 
-std::vector<std::byte> numbers_of(DType dtype, int64_t count) {
+HugeBuffer<std::byte> numbers_of(DType dtype, int64_t count) {
   const std::vector<float> values = numbers(count);
-  std::vector<std::byte> bytes(values.size() * size_of(dtype));
+  HugeBuffer<std::byte> bytes(count * static_cast<int64_t>(size_of(dtype)));
   cast(values.data(), DType::f32, bytes.data(), dtype, count);
   return bytes;
 }
@@ -81,10 +81,10 @@ void run(benchmark::State& state, Kind kind, DType dtype) {
   const auto matmul = Matmul::create(shape, threads).value();
   const auto a = numbers_of(shape.a, shape.rows * shape.k);
   const auto b = numbers_of(shape.packed_b ? shape.pack_source : shape.b, shape.k * shape.n);
-  std::vector<std::byte> c(static_cast<size_t>(shape.rows * shape.n) * size_of(shape.c)),
-      packed(matmul->packed_b_bytes());
+  const HugeBuffer<std::byte> c(shape.rows * shape.n * static_cast<int64_t>(size_of(shape.c))),
+      packed(static_cast<int64_t>(matmul->packed_b_bytes()));
   const size_t scratch_stride = (matmul->scratch_bytes() + 127) / 64 * 64;
-  std::vector<std::byte> scratch(scratch_stride * static_cast<size_t>(threads));
+  const HugeBuffer<std::byte> scratch(static_cast<int64_t>(scratch_stride) * threads);
   const auto scratch_of = [&](int thread) { return scratch.data() + scratch_stride * static_cast<size_t>(thread); };
   const auto pack = [&] {
     pool.run(matmul->pack_tiles(), [&](int64_t part, int thread) {
@@ -119,7 +119,7 @@ void run(benchmark::State& state, Kind kind, DType dtype) {
 }
 
 void gpt2(benchmark::internal::Benchmark* bench) {
-  for (int64_t rows : {1024, 256, 64}) {
+  for (int64_t rows : {4096, 1024, 256, 64}) {
     for (const auto& [k, n] : {std::pair<int64_t, int64_t>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}})
       bench->Args({rows, k, n});
   }

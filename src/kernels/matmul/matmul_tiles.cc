@@ -198,27 +198,32 @@ void run_tile(const MatmulTile& tile, float* memory) {
   }
 }
 
-HWY_INLINE void pack_one(int64_t columns, int64_t k, const float* b, int64_t ldb, bool transposed, float* panel) {
-  if (transposed)
-    pack_panel_transposed(k, columns, b, ldb, panel);
+HWY_INLINE void pack_one(int64_t columns, int64_t k, const void* b, DType source, int64_t ldb, bool transposed,
+                         DType dtype, std::byte* panel) {
+  const auto* floats = static_cast<const float*>(b);
+  if (dtype != DType::f32 && source == DType::f32)
+    pack_pair_panel(k, columns, floats, ldb, transposed, dtype, reinterpret_cast<uint32_t*>(panel));
+  else if (dtype != DType::f32)
+    pack_pair_panel(k, columns, static_cast<const uint16_t*>(b), ldb, transposed, reinterpret_cast<uint32_t*>(panel));
+  else if (transposed)
+    pack_panel_transposed(k, columns, floats, ldb, reinterpret_cast<float*>(panel));
   else
-    pack_panel(k, columns, b, ldb, panel);
+    pack_panel(k, columns, floats, ldb, reinterpret_cast<float*>(panel));
 }
 
-void pack_all(int64_t columns, int64_t k, const void* b, DType source, int64_t ldb, bool transposed, DType dtype,
-              std::byte* panels) {
-  const int64_t column_stride = transposed ? ldb : 1;
-  for (int64_t column = 0; column < columns; column += kPanelColumns) {
-    const int64_t width = std::min(kPanelColumns, columns - column), at = column * column_stride;
-    std::byte* panel = panels + column * panel_column_bytes(dtype, k);
-    const auto floats = [&] { return static_cast<const float*>(b) + at; };
-    if (dtype == DType::f32)
-      pack_one(width, k, floats(), ldb, transposed, reinterpret_cast<float*>(panel));
-    else if (source == DType::f32)
-      pack_pair_panel(k, width, floats(), ldb, transposed, dtype, reinterpret_cast<uint32_t*>(panel));
-    else
-      pack_pair_panel(k, width, static_cast<const uint16_t*>(b) + at, ldb, transposed,
-                      reinterpret_cast<uint32_t*>(panel));
+// A few steps of all panels at a time: rows of B are read in stretches as long as there are columns.
+void pack_all(const PackedPanels& to, const void* b, DType source, int64_t ldb, bool transposed, Range steps) {
+  constexpr int64_t kSteps = 64;
+  const auto size = static_cast<int64_t>(size_of(source));
+  for (int64_t begin = steps.begin; begin < steps.end; begin += kSteps) {
+    const int64_t depth = std::min(kSteps, steps.end - begin);
+    for (int64_t column = 0; column < to.columns; column += kPanelColumns) {
+      const int64_t at = transposed ? column * ldb + begin : begin * ldb + column;
+      std::byte* panel = to.panels + column * panel_column_bytes(to.dtype, to.k) +
+                         kPanelColumns * panel_column_bytes(to.dtype, begin);
+      pack_one(std::min(kPanelColumns, to.columns - column), depth, static_cast<const std::byte*>(b) + at * size,
+               source, ldb, transposed, to.dtype, panel);
+    }
   }
 }
 
@@ -268,9 +273,8 @@ void sum_parts(int64_t n, int64_t parts, const float* from, int64_t stride, floa
   HWY_DYNAMIC_DISPATCH(add_parts)(n, parts, from, stride, to, accumulate);
 }
 
-void pack_panels(int64_t columns, int64_t k, const void* b, DType source, int64_t ldb, bool transposed, DType dtype,
-                 std::byte* panels) {
-  HWY_DYNAMIC_DISPATCH(pack_all)(columns, k, b, source, ldb, transposed, dtype, panels);
+void pack_panels(const PackedPanels& to, const void* b, DType source, int64_t ldb, bool transposed, Range steps) {
+  HWY_DYNAMIC_DISPATCH(pack_all)(to, b, source, ldb, transposed, steps);
 }
 
 }  // namespace ingot::kernels

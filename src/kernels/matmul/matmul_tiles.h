@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "base/parallel.h"
 #include "kernels/matmul/panels.h"
 
 namespace ingot::kernels {
@@ -53,8 +54,15 @@ void run_matmul_tile(const MatmulTile& tile, float* scratch);
 // to[0, n) (+)= the sum of `parts` rows of n, `stride` apart.
 void sum_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate);
 
-// Panels (panels.h) of `dtype` one after another, for all `columns` of b, which is of `source`: dtype itself or f32.
-void pack_panels(int64_t columns, int64_t k, const void* b, DType source, int64_t ldb, bool transposed, DType dtype,
-                 std::byte* panels);
+// Panels (panels.h) one after another, of k steps and `columns` columns.
+struct PackedPanels {
+  std::byte* panels = nullptr;
+  DType dtype = DType::f32;
+  int64_t k = 0, columns = 0;
+};
+
+// Writes some steps of all the panels, beginning at an even one, from b, which is at step 0 and column 0 and of
+// `source`: the panels' dtype or f32, which is rounded.
+void pack_panels(const PackedPanels& to, const void* b, DType source, int64_t ldb, bool transposed, Range steps);
 
 }  // namespace ingot::kernels
