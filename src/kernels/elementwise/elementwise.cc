@@ -12,6 +12,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "kernels/elementwise/activation-inl.h"
 #include "kernels/elementwise/dropout-inl.h"
+#include "kernels/layout/half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
@@ -78,9 +79,9 @@ HWY_NOINLINE void unary_op(EwOp op, const EwOperands& o) {
     case EwOp::relu:
       return unary(o, [](FloatVec x) HWY_ATTR { return Relu::value(x); });
     case EwOp::round_bf16:
-      return round_through(DType::bf16, o.a, o.dst, o.n);
+      return unary(o, [](FloatVec x) HWY_ATTR { return float_of_bf16(bf16_of(x)); });
     case EwOp::round_f16:
-      return round_through(DType::f16, o.a, o.dst, o.n);
+      return unary(o, [](FloatVec x) HWY_ATTR { return float_of_f16(f16_of(x)); });
     case EwOp::constant:
       return for_vectors(o.n, [&](int64_t i, auto to) HWY_ATTR { to.store(imm, o.dst + i); });
     case EwOp::tanh:
@@ -160,6 +161,7 @@ void run_instruction(const EwInstruction& instruction, const EwBlock& block, con
 
 void run_blocks(const EwPlan& plan, const EwTile& tile) {
   for_blocks(plan, tile, [&](const EwBlock& block) {
+    ask_for_rows_after(plan, block);
     EwRegisters registers(plan, block);
     for (size_t k = 0; k < plan.program->instructions.size(); ++k) {
       const EwInstruction& instruction = plan.program->instructions[k];

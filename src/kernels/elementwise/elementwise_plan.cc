@@ -139,7 +139,30 @@ void gather(const EwInput& input, const EwBlock& block, float* to) {
   }
 }
 
+void ask_for(const std::byte* from, int64_t bytes, bool to_write) {
+  constexpr int64_t kLine = 64;
+  for (int64_t at = 0; at < bytes; at += kLine) {
+    if (to_write)
+      __builtin_prefetch(from + at, 1);
+    else
+      __builtin_prefetch(from + at, 0);
+  }
+}
+
 }  // namespace
+
+void ask_for_rows_after(const EwPlan& plan, const EwBlock& block) {
+  const int64_t begin = block.row + block.rows, end = std::min(begin + block.rows, plan.tile.row_end);
+  const auto ask = [&](const auto& operand, bool to_write) {
+    for (int64_t row = begin; row < end; ++row)
+      ask_for(address(operand, row, block.column), block.columns * static_cast<int64_t>(size_of(operand.dtype)),
+              to_write);
+  };
+  for (const EwInput& input : plan.program->inputs)
+    if (input.column_stride == 1 && input.row_stride > block.columns) ask(input, false);
+  for (const EwOutput& output : plan.program->outputs)
+    if (output.row_stride > block.columns) ask(output, true);
+}
 
 std::string_view name_of(EwOp op) {
   static constexpr std::string_view kNames[] = {

@@ -19,7 +19,7 @@ constexpr int64_t kRowGrain = kMaxGemmRows;
 constexpr int64_t kUncutRows = 16;
 constexpr int64_t kFewRowsTile = 16384;  // elements of B
 constexpr int64_t kWantedTiles = 32;
-constexpr int64_t kMinPanels = 3, kMaxPanels = 12;
+constexpr int64_t kMinPanels = 3, kMaxPanels = 24;
 // B is packed in parts that are long stretches of memory.
 constexpr int64_t kPanelsPerPackTile = 4, kStepsPerPackTile = 64;
 

@@ -44,17 +44,22 @@ bool has_amx_bf16() {
 }
 
 __attribute__((target("avx512f,avx512bf16"))) double run_avx512_bf16(int64_t rounds) {
+  constexpr int kChains = 16;  // twelve just miss hiding six cycles of latency
   const auto a = (__m512bh)_mm512_set1_epi32(0x3f803f80), b = (__m512bh)_mm512_set1_epi32(0x3c003c00);
-  __m512 s0 = _mm512_setzero_ps(), s1 = s0, s2 = s0, s3 = s0, s4 = s0, s5 = s0, s6 = s0, s7 = s0, s8 = s0, s9 = s0;
-  __m512 s10 = s0, s11 = s0;
-  for (int64_t i = 0; i < rounds; ++i) {
-    s0 = _mm512_dpbf16_ps(s0, a, b), s1 = _mm512_dpbf16_ps(s1, a, b), s2 = _mm512_dpbf16_ps(s2, a, b);
-    s3 = _mm512_dpbf16_ps(s3, a, b), s4 = _mm512_dpbf16_ps(s4, a, b), s5 = _mm512_dpbf16_ps(s5, a, b);
-    s6 = _mm512_dpbf16_ps(s6, a, b), s7 = _mm512_dpbf16_ps(s7, a, b), s8 = _mm512_dpbf16_ps(s8, a, b);
-    s9 = _mm512_dpbf16_ps(s9, a, b), s10 = _mm512_dpbf16_ps(s10, a, b), s11 = _mm512_dpbf16_ps(s11, a, b);
+  // Each a value of its own that the compiler cannot see: it computes equal chains as one.
+  __m512 sums[kChains];
+#pragma GCC unroll 16
+  for (int chain = 0; chain < kChains; ++chain) {
+    sums[chain] = _mm512_set1_ps(static_cast<float>(chain));
+    asm volatile("" : "+v"(sums[chain]));
   }
-  use(s0), use(s1), use(s2), use(s3), use(s4), use(s5), use(s6), use(s7), use(s8), use(s9), use(s10), use(s11);
-  return static_cast<double>(rounds) * 12 * 16 * 2 * 2;
+  for (int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 16
+    for (int chain = 0; chain < kChains; ++chain) sums[chain] = _mm512_dpbf16_ps(sums[chain], a, b);
+  }
+#pragma GCC unroll 16
+  for (int chain = 0; chain < kChains; ++chain) use(sums[chain]);
+  return static_cast<double>(rounds) * kChains * 16 * 2 * 2;
 }
 
 __attribute__((target("amx-tile,amx-bf16"))) double run_amx_bf16(int64_t rounds) {

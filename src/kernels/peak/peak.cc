@@ -59,14 +59,18 @@ HWY_EXPORT(copy_all);
 HWY_EXPORT(read_all);
 
 constexpr double kBudgetSeconds = 0.2;
+// A trial of multiplying lasts about as long as an op of a training step. In shorter ones a shared CPU shows clocks that
+// it does not hold: a tenth to a fifth more over 0.1 ms.
+constexpr double kStretchSeconds = 0.005;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 // The best rate (work / seconds) of repeated trials within the budget. trial() returns the work it did.
 template <class Trial>
 double best_rate(Trial trial) {
-  using Clock = std::chrono::steady_clock;
-  const auto seconds_since = [](Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
   trial();  // wakes threads, fills caches, raises the clock
   double best = 0;
   const auto begin = Clock::now();
@@ -78,12 +82,17 @@ double best_rate(Trial trial) {
   return best;
 }
 
-// The rate of loop(rounds) -> operations, run by every thread of the pool at once.
+// The rate of loop(rounds) -> operations, run again and again by every thread of the pool at once.
 template <class Loop>
 double loop_gflops(const ThreadPool& pool, int64_t rounds, Loop loop) {
   std::vector<double> operations(static_cast<size_t>(pool.threads()));
   return 1e-9 * best_rate([&] {
-           pool.run(pool.threads(), [&](int64_t tile, int) { operations[static_cast<size_t>(tile)] = loop(rounds); });
+           pool.run(pool.threads(), [&](int64_t tile, int) {
+             const auto start = Clock::now();
+             double& done = operations[static_cast<size_t>(tile)] = 0;
+             do done += loop(rounds);
+             while (seconds_since(start) < kStretchSeconds);
+           });
            double total = 0;
            for (double done : operations) total += done;
            return total;

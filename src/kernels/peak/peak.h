@@ -10,7 +10,7 @@
 
 namespace ingot::kernels {
 
-// Multiply-adds on registers alone, in the instruction set in use. 1 GFLOP/s = 10^9 multiplications or additions a
+// Multiply-adds on registers alone, over 5 ms at a time, in the instruction set in use. 1 GFLOP/s = 10^9 multiplications or additions a
 // second.
 double fp32_peak_gflops(const ThreadPool& pool);
 
