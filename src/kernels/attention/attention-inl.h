@@ -80,13 +80,18 @@ HWY_INLINE void cap_scores(int64_t keys, float softcap, float* scores, int64_t s
     }
 }
 
-// Scores [keys, ...] of one panel's queries times `factor`, to another place or to the same.
-HWY_INLINE void scale_scores(int64_t keys, float factor, const float* from, int64_t from_stride, float* to,
-                             int64_t to_stride) {
+// Products [keys, ...] of one panel's queries and keys become scores in units of log2, or stay products that `factor`
+// makes scores of.
+HWY_INLINE float scores_of_products(const AttentionTile& tile, int64_t keys, float* products, int64_t stride) {
+  if (tile.softcap <= 0) return score_factor(tile);
+  const FloatVec factor = set(score_factor(tile));
   for (int64_t j = 0; j < keys; ++j)
-    for (int64_t lane = 0; lane < kPanelColumns; lane += lanes())
-      hn::StoreU(hn::Mul(hn::LoadU(kFloat, from + j * from_stride + lane), set(factor)), kFloat,
-                 to + j * to_stride + lane);
+    for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
+      float* at = products + j * stride + lane;
+      hn::StoreU(hn::Mul(hn::LoadU(kFloat, at), factor), kFloat, at);
+    }
+  cap_scores(keys, tile.softcap, products, stride);
+  return 1.0f;
 }
 
 // Panels of queries or, not transposed, of values, in pairs (panels.h).
@@ -95,34 +100,67 @@ inline void pack_pairs(int64_t columns, int64_t depth, const StoredRows& x, bool
               transposed, {0, depth});
 }
 
-// Products [keys, kQueryTile] of k's or v's rows from key_begin with those of the queries or of dout, packed in pairs;
-// the panels that see as many keys go together.
-inline void multiply_in_pairs(const AttentionTile& tile, const StoredRows& rows, int64_t key_begin, int64_t key_end,
-                              const float* panels, float* products, float* memory) {
-  const Sight& sight = tile.sight;
+// body(first panel, panels, keys) for runs of panels of queries that see as many of the keys [key_begin, key_end), from
+// key_begin on.
+template <class Body>
+inline void for_panels_alike(const Sight& sight, int64_t key_begin, int64_t key_end, Body body) {
   const auto keys_of = [&](int64_t panel) -> int64_t {
     const int64_t from = sight.panel_begin(panel), to = sight.panel_end(panel);
     return sight.sees(from, to, key_begin, key_end) ? std::min(key_end, to) - key_begin : 0;
   };
+  for (int64_t panel = 0, end = 0; panel < sight.panels(); panel = end) {
+    const int64_t keys = keys_of(panel);
+    for (end = panel + 1; end < sight.panels() && keys_of(end) == keys;) ++end;
+    if (keys > 0) body(panel, end - panel, keys);
+  }
+}
+
+// What products of two bf16 operands of a tile have in common; B is packed.
+inline MatmulTile pair_product(const AttentionTile& tile) {
   MatmulTile work;
+  work.packed_b = true;
+  work.a_dtype = work.b_dtype = DType::bf16;
+  work.bf16 = tile.bf16;
+  return work;
+}
+
+// Products [keys, kQueryTile] of k's or v's rows from key_begin with those of the queries or of dout, packed in pairs.
+inline void multiply_rows_in_pairs(const AttentionTile& tile, const StoredRows& rows, int64_t key_begin,
+                                   int64_t key_end, const float* panels, float* products, float* memory) {
+  MatmulTile work = pair_product(tile);
   work.k = tile.dim;
   work.a = rows.from(key_begin).data;
   work.lda = rows.stride;
-  work.packed_b = true;
   work.ldc = kQueryTile;
-  work.a_dtype = work.b_dtype = DType::bf16;
-  work.bf16 = tile.bf16;
-  for (int64_t panel = 0; panel < sight.panels(); panel += work.columns / kPanelColumns) {
-    work.rows = keys_of(panel);
-    work.columns = kPanelColumns;
-    while (panel + work.columns / kPanelColumns < sight.panels() &&
-           keys_of(panel + work.columns / kPanelColumns) == work.rows)
-      work.columns += kPanelColumns;
-    if (work.rows == 0) continue;
+  for_panels_alike(tile.sight, key_begin, key_end, [&](int64_t panel, int64_t count, int64_t keys) {
+    work.rows = keys;
+    work.columns = count * kPanelColumns;
     work.b = panels + panel * kPanelColumns * pairs_of(tile.dim);
     work.c = products + panel * kPanelColumns;
     run_matmul_tile(work, memory);
-  }
+  });
+}
+
+// Adds weights for the keys, [keys in pairs, kQueryTile], times what each key has, [keys, dim] in panels of pairs, to
+// sums [queries, padded dim].
+inline void add_weighted_in_pairs(const AttentionTile& tile, int64_t key_begin, int64_t key_end,
+                                  const uint32_t* weights, const float* panels, float* sums) {
+  MatmulTile work = pair_product(tile);
+  work.columns = tile.dim;
+  work.lda = kQueryTile;
+  work.paired_a = true;
+  work.b = panels;
+  work.packed_k = key_end - key_begin;
+  work.ldc = padded(tile.dim);
+  work.accumulate = true;
+  for_panels_alike(tile.sight, key_begin, key_end, [&](int64_t panel, int64_t count, int64_t keys) {
+    const int64_t row = panel * kPanelColumns;
+    work.rows = std::min(count * kPanelColumns, tile.sight.queries() - row);
+    work.k = keys;
+    work.a = weights + row;
+    work.c = sums + row * work.ldc;
+    run_matmul_tile(work, nullptr);
+  });
 }
 
 // Panels [rows, kPanelColumns] of the columns of x [rows, dim].

@@ -20,8 +20,8 @@ inline constexpr int64_t kQueryPanels = kQueryTile / kPanelColumns;
 inline constexpr int64_t kKeyBlock = 128;
 // Of 16-bit queries or keys, in f32 at a time.
 inline constexpr int64_t kWidenedRows = std::max(kQueryTile, kKeyBlock);
-// What products in pairs give, and take as weights, in floats.
-inline constexpr int64_t kPairProducts = kKeyBlock * kQueryTile, kPairWeights = kKeyBlock * kPanelColumns / 2;
+// Products of a block of keys with a tile of queries, and as many numbers of 16 bits, in floats.
+inline constexpr int64_t kProductFloats = kKeyBlock * kQueryTile, kHalfProductFloats = kProductFloats / 2;
 // Random words are read by whole vectors.
 inline constexpr int64_t kSpareWords = 64;
 
@@ -95,14 +95,15 @@ struct AttentionTile {
   OutputRows out;
   float* lse = nullptr;  // two numbers a query, or null
   DropoutPlace dropout;
-  Bf16Product bf16 = Bf16Product::widened;  // counts where q, k and v are bf16
-
-  // Whether scores are products of bf16, and forward's sums of values too.
-  bool in_pairs() const { return q.dtype == DType::bf16 && bf16 != Bf16Product::widened; }
-  bool sums_in_pairs() const { return in_pairs() && out.dtype == DType::bf16; }
+  Bf16Product bf16 = Bf16Product::widened;  // counts where q, k, v and out are bf16
 };
 
-size_t attention_forward_scratch_bytes(int64_t head_dim, DType qkv, Bf16Product bf16);
+// Whether all products of attention are of bf16 in pairs, weights and their gradients rounded; else all are in fp32.
+constexpr bool attends_in_pairs(DType qkv, DType out, Bf16Product bf16) {
+  return qkv == DType::bf16 && out == DType::bf16 && bf16 != Bf16Product::widened;
+}
+
+size_t attention_forward_scratch_bytes(int64_t head_dim, DType qkv, DType out, Bf16Product bf16);
 void run_attention_forward(const AttentionTile& tile, float* scratch);
 
 // A tile of backward: forward's results are read here instead of written.
@@ -111,9 +112,6 @@ struct AttentionGradientTile {
   StoredRows out, dout;
   const float* lse = nullptr;
   OutputRows dq;
-
-  // Whether gradients of weights are products of bf16.
-  bool dweights_in_pairs() const { return tile.in_pairs() && dout.dtype == DType::bf16; }
 };
 
 // The queries [query_begin, query_end) of the heads [head_begin, head_end), which share one key/value head; query_begin

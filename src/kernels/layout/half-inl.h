@@ -33,6 +33,30 @@ HWY_INLINE HalfVec bf16_of(FloatVec x) {
   return hn::DemoteTo(kHalf, hn::BitCast(whole, hn::IfThenElse(is_nan, quiet, rounded)));
 }
 
+// Lanes of two vectors rounded to bf16 side by side: (even, odd) in the low and high half of each word. Of NaN, what
+// arithmetic makes is kept (not every payload).
+HWY_INLINE auto bf16_pairs_of(FloatVec even, FloatVec odd) {
+  const hn::RebindToUnsigned<FloatTag> words;
+  const auto rounded = [&](FloatVec x) HWY_ATTR {
+    const auto bits = hn::BitCast(words, x);
+    const auto tie = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
+    return hn::Add(hn::Add(bits, hn::Set(words, 0x7fff)), tie);
+  };
+  return hn::Or(hn::ShiftRight<16>(rounded(even)), hn::And(rounded(odd), hn::Set(words, 0xffff0000)));
+}
+using PairVec = decltype(bf16_pairs_of(FloatVec(), FloatVec()));
+
+// One half of each pair.
+HWY_INLINE HalfVec even_of(PairVec pairs) {
+  const hn::RebindToUnsigned<FloatTag> words;
+  const hn::RebindToSigned<FloatTag> whole;
+  return hn::DemoteTo(kHalf, hn::BitCast(whole, hn::And(pairs, hn::Set(words, 0xffff))));
+}
+HWY_INLINE HalfVec odd_of(PairVec pairs) {
+  const hn::RebindToSigned<FloatTag> whole;
+  return hn::DemoteTo(kHalf, hn::BitCast(whole, hn::ShiftRight<16>(pairs)));
+}
+
 HWY_INLINE FloatVec float_of_bf16(HalfVec x) {
   const hn::RebindToUnsigned<FloatTag> words;
   return hn::BitCast(kFloat, hn::ShiftLeft<16>(hn::PromoteTo(words, x)));

@@ -103,7 +103,7 @@ struct Matmul::Impl {
   Range rows(int64_t index) const { return split_evenly(shape.rows, cut.row_tiles, index, cut.row_grain); }
   Range columns(int64_t index) const { return split_evenly(shape.n, cut.column_tiles, index, kPanelColumns); }
   int64_t most_rows() const { return std::min(shape.rows, row_tile_of(shape, bf16)); }
-  size_t tile_scratch_bytes() const { return matmul_tile_scratch_bytes(most_rows(), shape.a, shape.b); }
+  size_t tile_scratch_bytes() const { return matmul_tile_scratch_bytes(most_rows(), shape.k, shape.a, shape.b); }
   MatmulTile work(const Tile& at, const void* a, const void* b) const;
   void run(const Tile& at, const void* a, const void* b, float* c, int64_t ldc, std::byte* scratch) const;
   void run_rounded(const Tile& at, const void* a, const void* b, std::byte* c, std::byte* scratch) const;

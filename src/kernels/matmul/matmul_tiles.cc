@@ -20,13 +20,13 @@ namespace ingot::kernels::HWY_NAMESPACE {
 
 // One thread's memory, in the order in which a tile's operands need it.
 struct TileScratch {
-  float* panel;  // [kDepthBlock, kPanelColumns]
+  float* panel;  // [steps of a block of k, kPanelColumns]
   float* block;  // A's block of k: rows, or groups of rows
   float* line;   // of 16-bit operands and of A transposed: what they are turned in
 };
 HWY_INLINE TileScratch scratch_of(const MatmulTile& tile, float* scratch) {
-  float* block = scratch + kPanelColumns * kDepthBlock;
-  return {scratch, block, block + block_floats(tile.rows)};
+  float* block = scratch + panel_words(tile.k);
+  return {scratch, block, block + block_words(tile.rows, tile.k)};
 }
 
 // What is read of A after the block of k from begin, transposed: a line of memory for each step, which no hardware
@@ -67,19 +67,22 @@ HWY_INLINE BlockRows rows_of(const MatmulTile& tile, int64_t begin, const TileSc
     return BlockRows::packed(scratch.block, depth, kGemmRows);
   }
   if (!halves && reads_rows_in_place(tile)) return BlockRows::of_rows(tile.a_floats() + at, tile.lda);
+  const int64_t stride = row_stride_of(tile.k);
   for (int64_t i = 0; i < tile.rows; ++i) {
-    float* to = scratch.block + i * kRowStride;
+    float* to = scratch.block + i * stride;
     if (halves)
       widen(tile.a_halves() + at + i * tile.lda, tile.a_dtype, to, depth);
     else
       std::memcpy(to, tile.a_floats() + at + i * tile.lda, static_cast<size_t>(depth) * sizeof(float));
   }
-  return BlockRows::of_rows(scratch.block, kRowStride);
+  return BlockRows::of_rows(scratch.block, stride);
 }
 
 // A's block of k from begin in pairs. The last of an odd number of steps gets a partner of zero.
 HWY_INLINE BlockRows pair_rows_of(const MatmulTile& tile, int64_t begin, const TileScratch& scratch) {
   const int64_t depth = std::min(kPairDepthBlock, tile.k - begin);
+  if (tile.paired_a)
+    return BlockRows::of_columns(static_cast<const uint32_t*>(tile.a) + begin / 2 * tile.lda, tile.lda);
   const uint16_t* a = tile.a_halves() + (tile.transpose_a ? begin * tile.lda : begin);
   auto* block = reinterpret_cast<uint32_t*>(scratch.block);
   if (tile.transpose_a) {
@@ -88,12 +91,13 @@ HWY_INLINE BlockRows pair_rows_of(const MatmulTile& tile, int64_t begin, const T
   }
   if (depth % 2 == 0 && reads_rows_in_place(tile))
     return {reinterpret_cast<const std::byte*>(a), tile.lda * static_cast<int64_t>(sizeof(*a)), BlockRows::kWord, 0};
+  const int64_t stride = row_stride_of(tile.k);
   for (int64_t i = 0; i < tile.rows; ++i) {
-    uint32_t* to = block + i * kRowStride;
+    uint32_t* to = block + i * stride;
     to[depth / 2] = 0;
     std::memcpy(to, a + i * tile.lda, static_cast<size_t>(depth) * sizeof(*a));
   }
-  return BlockRows::of_rows(block, kRowStride);
+  return BlockRows::of_rows(block, stride);
 }
 
 // One panel of the block of k from begin in fp32, ready to be multiplied with.
@@ -154,7 +158,10 @@ HWY_INLINE PairBlock pair_block_for(const MatmulTile& tile, int64_t rows) {
 
 // One panel of the block of k from begin, in pairs.
 HWY_INLINE const uint32_t* pair_panel_of(const MatmulTile& tile, int64_t begin, int64_t column, uint32_t* copy) {
-  if (tile.packed_b) return tile.b_pairs() + column * pairs_of(tile.k) + begin / 2 * kPanelColumns;
+  if (tile.packed_b) {
+    const int64_t depth = std::max(tile.k, tile.packed_k);
+    return tile.b_pairs() + column * pairs_of(depth) + begin / 2 * kPanelColumns;
+  }
   const int64_t at = tile.transpose_b ? column * tile.ldb + begin : begin * tile.ldb + column;
   pack_pair_panel(std::min(kPairDepthBlock, tile.k - begin), std::min(kPanelColumns, tile.columns - column),
                   tile.b_halves() + at, tile.ldb, tile.transpose_b, copy);
@@ -219,8 +226,8 @@ void pack_all(const PackedPanels& to, const void* b, DType source, int64_t ldb, 
     const int64_t depth = std::min(kSteps, steps.end - begin);
     for (int64_t column = 0; column < to.columns; column += kPanelColumns) {
       const int64_t at = transposed ? column * ldb + begin : begin * ldb + column;
-      std::byte* panel = to.panels + column * panel_column_bytes(to.dtype, to.k) +
-                         kPanelColumns * panel_column_bytes(to.dtype, begin);
+      std::byte* panel =
+          to.panels + column * panel_column_bytes(to.dtype, to.k) + kPanelColumns * panel_column_bytes(to.dtype, begin);
       pack_one(std::min(kPanelColumns, to.columns - column), depth, static_cast<const std::byte*>(b) + at * size,
                source, ldb, transposed, to.dtype, panel);
     }
@@ -250,14 +257,12 @@ HWY_EXPORT(pack_all);
 HWY_EXPORT(add_parts);
 HWY_EXPORT(has_pair_dots);
 
-// A panel of 16-bit B on its way to fp32.
-constexpr int64_t kPairScratch = kPanelColumns * pairs_of(kDepthBlock);
 }  // namespace
 
-size_t matmul_tile_scratch_bytes(int64_t rows, DType a, DType b) {
-  const bool halves = a != DType::f32 || b != DType::f32;
-  const int64_t line = std::max(halves ? kPairScratch : 0, rows + kMaxGemmRows);
-  const int64_t floats = kPanelColumns * kDepthBlock + block_floats(rows) + line;
+size_t matmul_tile_scratch_bytes(int64_t rows, int64_t k, DType a, DType b) {
+  const bool widens_b = b != DType::f32;  // a panel of it on its way
+  const int64_t line = std::max(widens_b ? panel_words(k) / 2 + kPanelColumns : 0, rows + kMaxGemmRows);
+  const int64_t floats = panel_words(k) + block_words(rows, k) + line;
   return static_cast<size_t>((floats + 15) / 16 * 16) * sizeof(float);
 }
 

@@ -24,8 +24,10 @@ struct MatmulTile {
   const void* a = nullptr;  // [rows, k] at a[i * lda + p], transposed at a[p * lda + i]
   int64_t lda = 0;
   bool transpose_a = false;
+  bool paired_a = false;    // of products in pairs: A is [pairs_of(k), rows] words of two steps, lda words apart
   const void* b = nullptr;  // [k, columns] likewise, or the tile's first panel (panels.h)
   int64_t ldb = 0;
+  int64_t packed_k = 0;  // of products in pairs: steps of the panels, if more than k
   bool transpose_b = false, packed_b = false;
   float* c = nullptr;
   int64_t ldc = 0;
@@ -47,8 +49,8 @@ struct MatmulTile {
 // Tiles of at most so many rows read B as it lies in memory: packing would cost more than the product.
 inline constexpr int64_t kFewRows = 4;
 
-// For tiles of at most so many rows; a multiple of 64.
-size_t matmul_tile_scratch_bytes(int64_t rows, DType a, DType b);
+// For tiles of so many rows and steps, or fewer; a multiple of 64.
+size_t matmul_tile_scratch_bytes(int64_t rows, int64_t k, DType a, DType b);
 void run_matmul_tile(const MatmulTile& tile, float* scratch);
 
 // to[0, n) (+)= the sum of `parts` rows of n, `stride` apart.

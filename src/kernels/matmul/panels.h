@@ -16,15 +16,8 @@ inline constexpr int64_t kPanelColumns = 32;
 inline constexpr int64_t kDepthBlock = 768;
 inline constexpr int64_t kPairDepthBlock = 2 * kDepthBlock;
 static_assert(kDepthBlock % 2 == 0, "no pair of steps lies in two blocks");
-// Words between rows that are copied to be near each other: not a multiple of what the rows would collide at.
-inline constexpr int64_t kRowStride = kDepthBlock + 16;
 // The most rows of C that any instruction set holds in registers.
 inline constexpr int64_t kMaxGemmRows = 12;
-
-// Of one block of k of A: rows apart by kRowStride, or groups of kMaxGemmRows of them.
-constexpr int64_t block_floats(int64_t rows) {
-  return (rows + kMaxGemmRows) * kRowStride;
-}
 
 constexpr int64_t panels_of(int64_t columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns;
@@ -32,6 +25,22 @@ constexpr int64_t panels_of(int64_t columns) {
 
 constexpr int64_t pairs_of(int64_t steps) {
   return (steps + 1) / 2;
+}
+
+// Words between rows of A that are copied to be near each other: an odd number of cache lines, so that no two of them
+// fight for one. Room for as many steps as a block of k has at most.
+constexpr int64_t row_stride_of(int64_t k) {
+  constexpr int64_t kLineWords = 16;
+  const int64_t words = k < kDepthBlock ? k : kDepthBlock;
+  return (words + 2 * kLineWords - 1) / (2 * kLineWords) * (2 * kLineWords) + kLineWords;
+}
+
+// Words of a panel of B and of a block of rows of A, of as many steps of k as are summed at a time.
+constexpr int64_t panel_words(int64_t k) {
+  return kPanelColumns * (k < kDepthBlock ? k : kDepthBlock);
+}
+constexpr int64_t block_words(int64_t rows, int64_t k) {
+  return (rows + kMaxGemmRows) * row_stride_of(k);
 }
 
 // Bytes of one column of a panel.

@@ -59,8 +59,8 @@ HWY_EXPORT(copy_all);
 HWY_EXPORT(read_all);
 
 constexpr double kBudgetSeconds = 0.2;
-// A trial of multiplying lasts about as long as an op of a training step. In shorter ones a shared CPU shows clocks that
-// it does not hold: a tenth to a fifth more over 0.1 ms.
+// A trial of multiplying lasts about as long as an op of a training step. In shorter ones a shared CPU shows clocks
+// that it does not hold: a tenth to a fifth more over 0.1 ms.
 constexpr double kStretchSeconds = 0.005;
 
 using Clock = std::chrono::steady_clock;

@@ -10,8 +10,8 @@
 
 namespace ingot::kernels {
 
-// Multiply-adds on registers alone, over 5 ms at a time, in the instruction set in use. 1 GFLOP/s = 10^9 multiplications or additions a
-// second.
+// Multiply-adds on registers alone, over 5 ms at a time, in the instruction set in use. 1 GFLOP/s = 10^9
+// multiplications or additions a second.
 double fp32_peak_gflops(const ThreadPool& pool);
 
 // The same for products of bf16 summed in fp32.
