@@ -140,9 +140,10 @@ class LinearCrossEntropy final : public NodeKernel {
     copy_targets(args.in<int32_t>(2), targets, rows_);
     const float scale = with_gradients_ ? *args.in(3) * *args.in(4) : 0.0f;
     if (rows_ == 0 && with_gradients_) std::fill_n(args.out(2), width_ * vocab_, 0.0f);
-    const void* weights = packed(args, products_, &ChunkProducts::logits, packed_offset_);
-    const void* weights_back =
-        with_gradients_ ? packed(args, products_, &ChunkProducts::dx, packed_back_offset_) : nullptr;
+    const void *weights = nullptr, *weights_back = nullptr;
+    if (rows_ > 0) weights = packed(args, *products_[0].logits, args.inputs[1], packed_offset_);
+    if (rows_ > 0 && with_gradients_)
+      weights_back = packed(args, *products_[0].dx, args.inputs[1], packed_back_offset_);
     for (int64_t begin = 0; begin < rows_; begin += chunk_) {
       const int64_t count = std::min(chunk_, rows_ - begin);
       const ChunkProducts& products = count == chunk_ ? products_[0] : products_[1];
@@ -167,7 +168,8 @@ class LinearCrossEntropy final : public NodeKernel {
       const Matmul& dw = begin == 0 ? *products.dw_first : *products.dw;
       const bool transposed = dw.shape().rows == vocab_;
       const void *dlogits = logits, *rows = x;
-      product(args, dw, transposed ? dlogits : rows, transposed ? rows : dlogits, args.out(2));
+      product(args, dw, transposed ? dlogits : rows, packed(args, dw, transposed ? rows : dlogits, packed_dw_offset_),
+              args.out(2));
     }
     *args.out(0) = static_cast<float>(sum_in_order(losses, rows_) * *args.in(3));
   }
@@ -203,24 +205,27 @@ class LinearCrossEntropy final : public NodeKernel {
   int64_t logits_offset() const { return align_up(rows_ * 8); }
 
   // Behind targets and losses: one chunk of logits, then the weights in the layouts of the products that read them once
-  // for each chunk. With a single chunk packing would not pay.
+  // for each chunk (with a single chunk packing would not pay), and what is summed into the weights' gradient.
   void place_temporaries() {
-    packed_offset_ = logits_offset() + align_up(chunk_ * vocab_ * 4);
-    temporary_bytes = packed_back_offset_ = packed_offset_;
-    if (products_.empty() || !products_[0].logits->shape().packed_b) return;
-    packed_back_offset_ += align_up(static_cast<int64_t>(products_[0].logits->packed_b_bytes()));
-    temporary_bytes = packed_back_offset_;
-    if (with_gradients_) temporary_bytes += align_up(static_cast<int64_t>(products_[0].dx->packed_b_bytes()));
+    temporary_bytes = logits_offset() + align_up(chunk_ * vocab_ * 4);
+    if (products_.empty()) return;
+    const auto place = [&](const Matmul* matmul) {
+      const int64_t offset = temporary_bytes;
+      if (matmul != nullptr && matmul->shape().packed_b)
+        temporary_bytes += align_up(static_cast<int64_t>(matmul->packed_b_bytes()));
+      return offset;
+    };
+    packed_offset_ = place(products_[0].logits.get());
+    packed_back_offset_ = place(products_[0].dx.get());
+    packed_dw_offset_ = place(products_[0].dw.get());
   }
 
-  // The weights as the product wants them: packed now at `offset` of the temporary memory, or as they are.
-  static const void* packed(const RunArguments& args, const std::vector<ChunkProducts>& products,
-                            std::unique_ptr<Matmul> ChunkProducts::*which, int64_t offset) {
-    if (products.empty() || !(products[0].*which)->shape().packed_b) return args.inputs[1];
-    const Matmul& matmul = *(products[0].*which);
+  // The second operand as the product wants it: packed now at `offset` of the temporary memory, or as it is.
+  static const void* packed(const RunArguments& args, const Matmul& matmul, const void* b, int64_t offset) {
+    if (!matmul.shape().packed_b) return b;
     std::byte* to = args.temporary + offset;
     args.pool.run(matmul.pack_tiles(), [&](int64_t part, int thread) {
-      matmul.pack_b(part, args.inputs[1], to, thread, args.scratch_of(thread));
+      matmul.pack_b(part, b, to, thread, args.scratch_of(thread));
     });
     return to;
   }
@@ -246,6 +251,8 @@ class LinearCrossEntropy final : public NodeKernel {
     MatmulShape dw{
         .rows = transpose_b ? vocab_ : width_, .n = transpose_b ? width_ : vocab_, .k = rows, .transpose_a = true};
     (transpose_b ? dw.lda : dw.ldb) = stride;
+    // Where it is the rows of x, each panel meets the whole vocabulary.
+    dw.packed_b = transpose_b;
     dw.a = dw.b = dw.pack_source = x_dtype_;
     INGOT_ASSIGN(products.dw_first, Matmul::create(dw, threads));
     dw.accumulate = true;
@@ -259,7 +266,7 @@ class LinearCrossEntropy final : public NodeKernel {
   }
 
   int64_t rows_ = 0, width_ = 0, vocab_ = 0, chunk_ = 1;
-  int64_t packed_offset_ = 0, packed_back_offset_ = 0;
+  int64_t packed_offset_ = 0, packed_back_offset_ = 0, packed_dw_offset_ = 0;
   float softcap_ = 0;  // 0: none
   DType x_dtype_ = DType::f32, w_dtype_ = DType::f32, dx_dtype_ = DType::f32;
   bool with_gradients_ = false;
