@@ -91,7 +91,7 @@ KernelResult bind_cross_entropy_grad(const NodeView& node) {
 // Rows of logits that exist at one time: enough for the products to run at speed, few enough that the logits stay small
 // beside the weights.
 int64_t chunk_rows(int64_t rows) {
-  constexpr int64_t kRows = 256;
+  constexpr int64_t kRows = 512;
   const int64_t chunks = (rows + kRows - 1) / kRows;
   return (rows + chunks - 1) / std::max<int64_t>(chunks, 1);
 }
