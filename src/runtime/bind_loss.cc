@@ -155,11 +155,12 @@ class LinearCrossEntropy final : public NodeKernel {
         call.grad = logits;
         call.grad_stride = vocab_;
         call.scale = scale;
+        if (softcap_ == 0) call.grad_dtype = x_dtype_;
       }
       for_ranges(args, count, rows_a_tile(vocab_), [&](int64_t first, int64_t last, int thread) {
-        if (softcap_ == 0) kernels::cross_entropy(call, first, last);
+        if (softcap_ == 0) return kernels::cross_entropy(call, first, last);
         for (int64_t at = first; at < last; ++at) {
-          if (softcap_ != 0) capped_cross_entropy(call, at, reinterpret_cast<float*>(args.scratch_of(thread)));
+          capped_cross_entropy(call, at, reinterpret_cast<float*>(args.scratch_of(thread)));
           if (with_gradients_ && is_narrow(x_dtype_)) round_in_place(logits + at * vocab_);
         }
       });
@@ -224,9 +225,8 @@ class LinearCrossEntropy final : public NodeKernel {
   static const void* packed(const RunArguments& args, const Matmul& matmul, const void* b, int64_t offset) {
     if (!matmul.shape().packed_b) return b;
     std::byte* to = args.temporary + offset;
-    args.pool.run(matmul.pack_tiles(), [&](int64_t part, int thread) {
-      matmul.pack_b(part, b, to, thread, args.scratch_of(thread));
-    });
+    args.pool.run(matmul.pack_tiles(),
+                  [&](int64_t part, int thread) { matmul.pack_b(part, b, to, thread, args.scratch_of(thread)); });
     return to;
   }
 

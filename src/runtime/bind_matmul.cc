@@ -149,7 +149,8 @@ struct ProductPlace {
 ProductPlace place_of_product(const LinearAttributes& attributes, const ValueDtypes& dtypes) {
   const auto own = std::ranges::find(attributes.outputs, 0);
   const auto index = own == attributes.outputs.end() ? 0 : own - attributes.outputs.begin();
-  return {dtypes.outputs[static_cast<size_t>(index)] == DType::f32, static_cast<size_t>(index)};
+  const bool stores_product = attributes.program.empty() && attributes.outputs.size() == 1;
+  return {stores_product || dtypes.outputs[static_cast<size_t>(index)] == DType::f32, static_cast<size_t>(index)};
 }
 
 class LinearKernel final : public NodeKernel {
@@ -228,9 +229,9 @@ KernelResult bind_linear(const NodeView& node) {
   INGOT_ASSIGN(ElementwiseRunner runner,
                ElementwiseRunner::create(attributes.program, extras.size() + 1, attributes.outputs, dtypes.outputs));
   const ProductPlace place = place_of_product(attributes, dtypes);
-  INGOT_ASSIGN(Product product,
-               Product::create(shape_of(extents, false, attributes.transpose_b, node.input(0), node.input(1)),
-                               node.threads, !place.in_output));
+  MatmulShape shape = shape_of(extents, false, attributes.transpose_b, node.input(0), node.input(1));
+  if (place.in_output) shape.c = dtypes.outputs[place.output];
+  INGOT_ASSIGN(Product product, Product::create(shape, node.threads, !place.in_output));
   return std::unique_ptr<NodeKernel>(
       new LinearKernel(std::move(product), std::move(runner), std::move(view), std::move(dtypes), place));
 }

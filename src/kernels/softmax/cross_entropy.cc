@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/softmax/cross_entropy.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "kernels/elementwise/math-inl.h"
+#include "kernels/layout/half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
@@ -28,6 +29,29 @@ float sum_of_exponentials(const float* x, float max, int64_t n, float* to) {
   });
 }
 
+// From exponentials and their sum, in their place. Rounded values take half the room of what is read, from the front.
+void write_gradient(const CrossEntropy& args, float sum, int32_t target, float* grad) {
+  const FloatVec factor = set(args.scale / sum);
+  const float at_target = grad[target] * (args.scale / sum) - args.scale;
+  auto* halves = reinterpret_cast<uint16_t*>(grad);
+  switch (args.grad_dtype) {
+    case DType::bf16:
+      convert_vectors(grad, halves, args.vocab, [&](const float* a, uint16_t* b) HWY_ATTR {
+        hn::StoreU(bf16_of(hn::Mul(hn::LoadU(kFloat, a), factor)), kHalf, b);
+      });
+      return narrow(&at_target, DType::bf16, halves + target, 1);
+    case DType::f16:
+      convert_vectors(grad, halves, args.vocab, [&](const float* a, uint16_t* b) HWY_ATTR {
+        hn::StoreU(f16_of(hn::Mul(hn::LoadU(kFloat, a), factor)), kHalf, b);
+      });
+      return narrow(&at_target, DType::f16, halves + target, 1);
+    default:
+      for_vectors(args.vocab, [&](int64_t i, auto access)
+                                  HWY_ATTR { access.store(hn::Mul(access.load(grad + i), factor), grad + i); });
+      grad[target] = at_target;
+  }
+}
+
 void cross_entropy_rows(const CrossEntropy& args, int64_t row_begin, int64_t row_end) {
   for (int64_t row = row_begin; row < row_end; ++row) {
     const float* x = args.logits + row * args.stride;
@@ -43,10 +67,7 @@ void cross_entropy_rows(const CrossEntropy& args, int64_t row_begin, int64_t row
     const float sum = sum_of_exponentials(x, max, args.vocab, grad);
     if (args.loss != nullptr) args.loss[row] = distance + std::log(sum);
     if (grad == nullptr) continue;
-    const FloatVec factor = set(args.scale / sum);
-    for_vectors(args.vocab, [&](int64_t i, auto access)
-                                HWY_ATTR { access.store(hn::Mul(access.load(grad + i), factor), grad + i); });
-    grad[target] -= args.scale;
+    write_gradient(args, sum, target, grad);
   }
 }
 

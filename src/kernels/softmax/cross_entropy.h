@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "base/dtype.h"
+
 namespace ingot::kernels {
 
 inline constexpr int32_t kIgnoredTarget = -100;
@@ -16,8 +18,9 @@ struct CrossEntropy {
   int64_t stride = 0;
   int64_t vocab = 0;
   const int32_t* targets = nullptr;
-  float* loss = nullptr;  // or null; [rows]: log_sum_exp(logits) - logits[target]
-  float* grad = nullptr;  // or null; may be logits: (softmax(logits) - one_hot(target)) * scale
+  float* loss = nullptr;          // or null; [rows]: log_sum_exp(logits) - logits[target]
+  float* grad = nullptr;          // or null; may be logits: (softmax(logits) - one_hot(target)) * scale
+  DType grad_dtype = DType::f32;  // bf16 or f16: each row of grad, rounded, takes the first half of its memory
   int64_t grad_stride = 0;
   float scale = 1;  // of the gradient; usually 1 / counted tokens of the step
 };
