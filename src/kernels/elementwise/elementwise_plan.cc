@@ -152,7 +152,8 @@ void ask_for(const std::byte* from, int64_t bytes, bool to_write) {
 }  // namespace
 
 void ask_for_rows_after(const EwPlan& plan, const EwBlock& block) {
-  const int64_t begin = block.row + block.rows, end = std::min(begin + block.rows, plan.tile.row_end);
+  constexpr int64_t kBlocksAhead = 3;
+  const int64_t begin = block.row + kBlocksAhead * block.rows, end = std::min(begin + block.rows, plan.tile.row_end);
   const auto ask = [&](const auto& operand, bool to_write) {
     for (int64_t row = begin; row < end; ++row)
       ask_for(address(operand, row, block.column), block.columns * static_cast<int64_t>(size_of(operand.dtype)),

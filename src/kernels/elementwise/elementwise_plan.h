@@ -31,7 +31,7 @@ struct EwPlan {
 // Checks the program, decides, and fills the registers of broadcast inputs that stay the same for all blocks.
 EwPlan plan_elementwise(const EwProgram& program, const EwTile& tile, float* scratch);
 
-// Asks for the memory of the rows after a block into the caches, where rows are too short and too far apart for the
+// Asks for the memory of rows some blocks ahead into the caches, where rows are too short and too far apart for the
 // hardware to see them coming.
 void ask_for_rows_after(const EwPlan& plan, const EwBlock& block);
 

@@ -179,12 +179,21 @@ HWY_INLINE void scatter_step(const RowGroups& groups, int64_t steps, int64_t p, 
   }
 }
 
+// Steps lie pages apart: they are asked for some steps ahead. Asking for an address never faults.
+inline constexpr int64_t kStepsAhead = 12;
+template <class T>
+HWY_INLINE void ask_for_row(const T* row, int64_t n) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(row + i);
+}
+
 // A[rows, depth] from memory as [depth, rows], row stride lda: for each group of rows [depth, kGemmRows]. `line` has
 // room for rows + kMaxGemmRows floats.
 HWY_INLINE void pack_rows_transposed(int64_t rows, int64_t depth, const float* a, int64_t lda, float* line,
                                      float* packed) {
   const RowGroups groups(rows);
   for (int64_t p = 0; p < depth; ++p) {
+    ask_for_row(a + (p + kStepsAhead) * lda, rows);
     for_vectors(rows, [&](int64_t i, auto at) HWY_ATTR { at.store(at.load(a + p * lda + i), line + i); });
     scatter_step(groups, depth, p, line, packed);
   }

@@ -218,8 +218,22 @@ HWY_INLINE void pack_one(int64_t columns, int64_t k, const void* b, DType source
     pack_panel(k, columns, floats, ldb, reinterpret_cast<float*>(panel));
 }
 
-// A few steps of all panels at a time: rows of B are read in stretches as long as there are columns.
+// The same for rows of B of the panels' own dtype: each is one stretch of memory, and each step of a panel whole lines.
+HWY_INLINE void pack_rows_of_b(const PackedPanels& to, const void* b, int64_t ldb, Range steps) {
+  const int64_t step = to.dtype == DType::f32 ? 1 : 2, row_bytes = ldb * static_cast<int64_t>(size_of(to.dtype));
+  for (int64_t p = steps.begin; p < steps.end; p += step) {
+    const std::byte* row = static_cast<const std::byte*>(b) + p * row_bytes;
+    std::byte* panels = to.panels + kPanelColumns * panel_column_bytes(to.dtype, p);
+    for (int64_t column = 0; column < to.columns; column += kPanelColumns)
+      pack_one(std::min(kPanelColumns, to.columns - column), std::min(step, steps.end - p),
+               row + column * static_cast<int64_t>(size_of(to.dtype)), to.dtype, ldb, false, to.dtype,
+               panels + column * panel_column_bytes(to.dtype, to.k));
+  }
+}
+
+// A few steps of all panels at a time.
 void pack_all(const PackedPanels& to, const void* b, DType source, int64_t ldb, bool transposed, Range steps) {
+  if (!transposed && source == to.dtype) return pack_rows_of_b(to, b, ldb, steps);
   constexpr int64_t kSteps = 64;
   const auto size = static_cast<int64_t>(size_of(source));
   for (int64_t begin = steps.begin; begin < steps.end; begin += kSteps) {

@@ -132,6 +132,8 @@ HWY_NOINLINE void pack_pairs_transposed(int64_t rows, int64_t depth, const uint1
   const RowGroups groups(rows);
   const int64_t steps = pairs_of(depth);
   for (int64_t p = 0; p < steps; ++p) {
+    ask_for_row(a + 2 * (p + kStepsAhead) * lda, rows);
+    ask_for_row(a + (2 * (p + kStepsAhead) + 1) * lda, rows);
     zip(rows, a + 2 * p * lda, 2 * p + 1 < depth ? a + (2 * p + 1) * lda : nullptr, line);
     scatter_step(groups, steps, p, line, packed);
   }
@@ -142,6 +144,7 @@ HWY_NOINLINE void pack_widened_transposed(int64_t rows, int64_t depth, const uin
                                           float* line, float* packed) {
   const RowGroups groups(rows);
   for (int64_t p = 0; p < depth; ++p) {
+    ask_for_row(a + (p + kStepsAhead) * lda, rows);
     widen(a + p * lda, dtype, line, rows);
     scatter_step(groups, depth, p, line, packed);
   }
