@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -79,11 +80,12 @@ void attention_reference(const AttentionShape& s, const T* q, const T* k, const 
 }
 
 // dq, dk and dv must be zero on entry. `out` is what forward stored, for gradients from an output that was rounded;
-// null: the exact one.
-template <class T>
+// null: the exact one. part_of(term) is what of each term the sums of dq, dk and dv have: the term itself, or its
+// magnitude for bounds of their errors.
+template <class T, class PartOf = std::identity>
 void attention_gradient_reference(const AttentionShape& s, const T* q, const T* k, const T* v,
                                   const int32_t* segment_start, AttentionDropout dropout, const T* out, const T* dout,
-                                  T* dq, T* dk, T* dv) {
+                                  T* dq, T* dk, T* dv, PartOf part_of = {}) {
   const int64_t dim = s.head_dim;
   for (int64_t b = 0; b < s.batch; ++b)
     for (int64_t h = 0; h < s.heads; ++h)
@@ -100,7 +102,7 @@ void attention_gradient_reference(const AttentionShape& s, const T* q, const T* 
           T dweight = 0;
           for (int64_t c = 0; c < dim; ++c) {
             dweight += grad[c] * v[offset + c];
-            dv[offset + c] += row.weights[at] * row.factors[at] * grad[c];
+            dv[offset + c] += part_of(row.weights[at] * row.factors[at] * grad[c]);
           }
           dweights.push_back(dweight * row.factors[at]);
           mean += dweights.back() * row.weights[at];
@@ -112,8 +114,8 @@ void attention_gradient_reference(const AttentionShape& s, const T* q, const T* 
           const int64_t q_at = (b * s.tokens + i) * s.q_row_stride + h * dim;
           const int64_t k_at = (b * s.tokens + j) * s.k_row_stride + kv_head * dim;
           for (int64_t c = 0; c < dim; ++c) {
-            dq[q_at + c] += dscore * k[k_at + c];
-            dk[k_at + c] += dscore * q[q_at + c];
+            dq[q_at + c] += part_of(dscore * k[k_at + c]);
+            dk[k_at + c] += part_of(dscore * q[q_at + c]);
           }
         }
       }

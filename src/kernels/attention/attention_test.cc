@@ -164,12 +164,16 @@ std::vector<double> allowed_for_rounded_weights(const Problem& p, const std::vec
   return out;
 }
 
-std::vector<double> allowed_for_rounded_gradients(const Problem& p, const std::vector<double>& expected) {
+// What rounding of the gradients themselves may add, and of each weight and gradient of a score in their sums: of that
+// sum of magnitudes, a part.
+std::vector<double> allowed_for_rounded_gradients(const Problem& p, const std::vector<double>& expected,
+                                                  const std::vector<double>& magnitudes) {
   std::vector<double> allowed;
   for (size_t i = 0; i < expected.size(); ++i) {
     const int64_t column = static_cast<int64_t>(i) % p.shape.q_row_stride;
     const DType dtype = column < p.k_offset() ? p.shape.dq : column < p.v_offset() ? p.shape.dk : p.shape.dv;
-    allowed.push_back(rounding_of(dtype, std::abs(expected[i]) * (1 + 2e-5) + 2e-5));
+    const double terms = magnitudes.empty() ? 0 : magnitudes[i] * 0x1p-8;
+    allowed.push_back(terms + rounding_of(dtype, std::abs(expected[i]) * (1 + 2e-5) + 2e-5 + terms));
   }
   return allowed;
 }
@@ -186,9 +190,12 @@ void expect_right(const Case& c) {
   attention_reference(s, qkv.data(), k, v, p.segments(), kDropout, out.data(), lse.data());
   Outputs o = compute(p, 1);
   const std::vector<double> rounded = testing::as_double(o.out);
-  attention_gradient_reference(s, qkv.data(), k, v, p.segments(), kDropout,
-                               s.out == DType::f32 ? nullptr : rounded.data(), dout.data(), gradient.data(),
-                               gradient.data() + p.k_offset(), gradient.data() + p.v_offset());
+  const auto gradients = [&](std::vector<double>& to, auto part_of) {
+    attention_gradient_reference(s, qkv.data(), k, v, p.segments(), kDropout,
+                                 s.out == DType::f32 ? nullptr : rounded.data(), dout.data(), to.data(),
+                                 to.data() + p.k_offset(), to.data() + p.v_offset(), part_of);
+  };
+  gradients(gradient, std::identity());
   for (size_t i = 0; i < lse.size(); ++i) {
     if (!std::isinf(lse[i])) continue;
     EXPECT_EQ(o.lse[static_cast<int64_t>(i)], -std::numeric_limits<float>::infinity());
@@ -199,7 +206,9 @@ void expect_right(const Case& c) {
   expect_close(o.out, out, 4e-6, s.out, allowed);
   expect_close(o.lse, lse, 4e-6, DType::f32);
   // Sums over up to all tokens of all heads of a group.
-  expect_close(o.gradient, gradient, 2e-5, DType::f32, allowed_for_rounded_gradients(p, gradient));
+  std::vector<double> magnitudes(rounds_weights ? gradient.size() : 0);
+  if (rounds_weights) gradients(magnitudes, [](double term) { return std::abs(term); });
+  expect_close(o.gradient, gradient, 2e-5, DType::f32, allowed_for_rounded_gradients(p, gradient, magnitudes));
 }
 
 std::vector<Case> cases() {
