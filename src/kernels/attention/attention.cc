@@ -129,7 +129,7 @@ int64_t AttentionForward::tiles() const {
 }
 
 size_t AttentionForward::scratch_bytes() const {
-  return attention_forward_scratch_bytes(impl_->shape.head_dim, impl_->shape.qkv, impl_->shape.out, impl_->bf16);
+  return attention_forward_scratch_bytes(impl_->shape.head_dim, impl_->shape.qkv, impl_->bf16);
 }
 
 void AttentionForward::run(int64_t index, const AttentionInputs& inputs, void* out, float* lse, int,

@@ -285,7 +285,7 @@ HWY_INLINE void backward_tile(const AttentionGradientTile& work, const Attention
   const AttentionTile& tile = work.tile;
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim), queries = sight.queries();
-  const bool in_pairs = attends_in_pairs(tile.q.dtype, work.out.dtype, tile.bf16);
+  const bool in_pairs = gradients_in_pairs(tile.q.dtype, work.dout.dtype, tile.bf16);
   pack_queries_and_dout(work, in_pairs, s);
   std::fill_n(s.dq, queries * width, 0.0f);
 
@@ -363,7 +363,7 @@ size_t attention_backward_scratch_bytes(int64_t head_dim, DType qkv, DType out, 
   const int64_t widened = qkv == DType::f32 && out == DType::f32 ? 0 : 2 * kWidenedRows * head_dim;
   const auto floats = static_cast<size_t>(kQueryTile * (3 * width + 2 * head_dim) + 2 * kProductFloats +
                                           kKeyBlock * (width + kPanelColumns) + kSpareWords + widened);
-  if (!attends_in_pairs(qkv, out, bf16)) return floats * sizeof(float);
+  if (!gradients_in_pairs(qkv, out, bf16)) return floats * sizeof(float);
   return (floats + static_cast<size_t>(3 * kHalfProductFloats)) * sizeof(float) +
          matmul_tile_scratch_bytes(kKeyBlock, std::max(head_dim, kQueryTile), DType::bf16, DType::bf16);
 }

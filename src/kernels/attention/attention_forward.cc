@@ -199,7 +199,7 @@ HWY_INLINE void forward_keys_in_pairs(const AttentionTile& tile, int64_t key_beg
 void forward_tile(const AttentionTile& tile, float* scratch) {
   const Sight& sight = tile.sight;
   const int64_t dim = tile.dim, width = padded(dim);
-  const bool in_pairs = attends_in_pairs(tile.q.dtype, tile.out.dtype, tile.bf16);
+  const bool in_pairs = attends_in_pairs(tile.q.dtype, tile.bf16);
   const ForwardScratch s = slice(dim, scratch);
   Running running;
   std::fill_n(running.maximum, kQueryTile, kNoMaximum);
@@ -239,11 +239,11 @@ namespace {
 HWY_EXPORT(forward_tile);
 }  // namespace
 
-size_t attention_forward_scratch_bytes(int64_t head_dim, DType qkv, DType out, Bf16Product bf16) {
+size_t attention_forward_scratch_bytes(int64_t head_dim, DType qkv, Bf16Product bf16) {
   const int64_t width = panels_of(head_dim) * kPanelColumns;
   const auto floats =
       static_cast<size_t>(kQueryTile * (head_dim + width) + kKeyBlock * (width + 2 * kPanelColumns) + kSpareWords);
-  if (attends_in_pairs(qkv, out, bf16))
+  if (attends_in_pairs(qkv, bf16))
     return (floats + static_cast<size_t>(kProductFloats + kHalfProductFloats)) * sizeof(float) +
            matmul_tile_scratch_bytes(kKeyBlock, head_dim, DType::bf16, DType::bf16);
   return (floats + static_cast<size_t>(qkv == DType::f32 ? 0 : kWidenedRows * head_dim)) * sizeof(float);

@@ -95,15 +95,20 @@ struct AttentionTile {
   OutputRows out;
   float* lse = nullptr;  // two numbers a query, or null
   DropoutPlace dropout;
-  Bf16Product bf16 = Bf16Product::widened;  // counts where q, k, v and out are bf16
+  Bf16Product bf16 = Bf16Product::widened;  // counts where q, k and v are bf16
 };
 
-// Whether all products of attention are of bf16 in pairs, weights and their gradients rounded; else all are in fp32.
-constexpr bool attends_in_pairs(DType qkv, DType out, Bf16Product bf16) {
-  return qkv == DType::bf16 && out == DType::bf16 && bf16 != Bf16Product::widened;
+// Whether all products of attention are of bf16 in pairs, with weights and their gradients rounded; else all are in
+// fp32. Not a matter of what forward's result is stored in: it is rounded where it is computed or later, for the same
+// bits.
+constexpr bool attends_in_pairs(DType qkv, Bf16Product bf16) {
+  return qkv == DType::bf16 && bf16 != Bf16Product::widened;
+}
+constexpr bool gradients_in_pairs(DType qkv, DType dout, Bf16Product bf16) {
+  return attends_in_pairs(qkv, bf16) && dout == DType::bf16;
 }
 
-size_t attention_forward_scratch_bytes(int64_t head_dim, DType qkv, DType out, Bf16Product bf16);
+size_t attention_forward_scratch_bytes(int64_t head_dim, DType qkv, Bf16Product bf16);
 void run_attention_forward(const AttentionTile& tile, float* scratch);
 
 // A tile of backward: forward's results are read here instead of written.

@@ -53,9 +53,8 @@ int64_t CachedAttention::tiles() const {
 }
 
 size_t CachedAttention::scratch_bytes() const {
-  return row_by_row(shape_)
-             ? decode_scratch_bytes(group_of(shape_) * shape_.tokens, shape_.head_dim)
-             : attention_forward_scratch_bytes(shape_.head_dim, DType::f32, DType::f32, Bf16Product::widened);
+  return row_by_row(shape_) ? decode_scratch_bytes(group_of(shape_) * shape_.tokens, shape_.head_dim)
+                            : attention_forward_scratch_bytes(shape_.head_dim, DType::f32, Bf16Product::widened);
 }
 
 void CachedAttention::run(int64_t index, const float* q, const float* k_cache, const float* v_cache,
