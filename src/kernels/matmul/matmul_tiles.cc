@@ -29,21 +29,43 @@ HWY_INLINE TileScratch scratch_of(const MatmulTile& tile, float* scratch) {
   return {scratch, block, block + block_words(tile.rows, tile.k)};
 }
 
-// What is read of A after the block of k from begin, transposed: a line of memory for each step, which no hardware
-// follows.
-HWY_INLINE Prefetch next_steps(const MatmulTile& tile, int64_t begin, int64_t depth) {
-  begin += depth;
-  if (!tile.transpose_a || begin >= tile.k) return {};
+// A's part of some steps from begin, in memory; nothing beyond the end, and nothing of products so shallow (attention)
+// that A is in cache anyway.
+HWY_INLINE Prefetch memory_of_a(const MatmulTile& tile, int64_t begin, int64_t depth) {
+  constexpr int64_t kShallow = 256;
+  if (begin >= tile.k || tile.k <= kShallow) return {};
   const auto size = static_cast<int64_t>(size_of(tile.a_dtype));
-  return Prefetch(static_cast<const std::byte*>(tile.a) + begin * tile.lda * size, std::min(depth, tile.k - begin),
-                  tile.rows * size, tile.lda * size);
+  const auto* a = static_cast<const std::byte*>(tile.a);
+  depth = std::min(depth, tile.k - begin);
+  if (tile.transpose_a) return Prefetch(a + begin * tile.lda * size, depth, tile.rows * size, tile.lda * size);
+  return Prefetch(a + begin * size, tile.rows, depth * size, tile.lda * size);
 }
 
-// To be asked for before each block of C.
-HWY_INLINE int64_t burst_of(const Prefetch& ahead, const MatmulTile& tile) {
-  const int64_t blocks = RowGroups(tile.rows).count * panels_of(tile.columns) * (kPanelColumns / kGemmWidth);
-  return (ahead.left() + blocks - 1) / blocks;
-}
+// What is asked for of A before each block of C: its next block of k bit by bit, and at the tile's beginning the rows
+// after those that come first, which nobody asked for.
+class ReadAhead {
+ public:
+  ReadAhead(const MatmulTile& tile, int64_t begin, int64_t depth)
+      : next_(memory_of_a(tile, begin + depth, depth)), next_burst_(burst(next_.left(), blocks_of(tile))) {
+    if (begin > 0 || tile.transpose_a) return;
+    rows_ = memory_of_a(tile, begin, depth);
+    rows_burst_ = burst(rows_.left(), RowGroups(tile.rows).count);
+    rows_.ask(rows_burst_);
+  }
+  HWY_INLINE void ask() {
+    rows_.ask(rows_burst_);
+    next_.ask(next_burst_);
+  }
+
+ private:
+  static int64_t burst(int64_t lines, int64_t times) { return (lines + times - 1) / times; }
+  static int64_t blocks_of(const MatmulTile& tile) {
+    return RowGroups(tile.rows).count * panels_of(tile.columns) * (kPanelColumns / kGemmWidth);
+  }
+
+  Prefetch next_, rows_;
+  int64_t next_burst_ = 0, rows_burst_ = 0;
+};
 
 // Rows of A that lie in memory with a step of k beside the next are read where they lie, if they are not so far apart
 // that they would fight for the same few lines of a first-level cache.
@@ -171,8 +193,7 @@ HWY_INLINE const uint32_t* pair_panel_of(const MatmulTile& tile, int64_t begin, 
 HWY_NOINLINE void run_pairs(const MatmulTile& tile, const TileScratch& scratch) {
   for (int64_t begin = 0; begin < tile.k; begin += kPairDepthBlock) {
     const int64_t steps = pairs_of(std::min(kPairDepthBlock, tile.k - begin));
-    Prefetch ahead = next_steps(tile, begin, kPairDepthBlock);
-    const int64_t burst = burst_of(ahead, tile);
+    ReadAhead ahead(tile, begin, kPairDepthBlock);
     const BlockRows rows = pair_rows_of(tile, begin, scratch);
     const bool is_last = begin + kPairDepthBlock >= tile.k;
     const BlockTarget target = {tile.c, tile.ldc, tile.accumulate || begin > 0, is_last ? tile.rounded : nullptr,
@@ -181,7 +202,7 @@ HWY_NOINLINE void run_pairs(const MatmulTile& tile, const TileScratch& scratch) 
       const uint32_t* panel = pair_panel_of(tile, begin, first, reinterpret_cast<uint32_t*>(scratch.panel));
       for_blocks(tile.rows, std::min(kPanelColumns, tile.columns - first), rows,
                  [&](int64_t count, const std::byte* from, int64_t row, int64_t column, int64_t width) HWY_ATTR {
-                   ahead.ask(burst);
+                   ahead.ask();
                    pair_block_for(tile, count)(steps, from, rows.row, rows.step, panel + column,
                                                target.at(row, first + column), width);
                  });
@@ -194,13 +215,12 @@ void run_tile(const MatmulTile& tile, float* memory) {
   const TileScratch scratch = scratch_of(tile, memory);
   if (tile.in_pairs()) return run_pairs(tile, scratch);
   for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
+    ReadAhead ahead(tile, begin, kDepthBlock);
     const BlockRows rows = rows_of(tile, begin, scratch);
-    Prefetch ahead = next_steps(tile, begin, kDepthBlock);
-    const int64_t burst = burst_of(ahead, tile);
     for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
       gemm_panel(tile.rows, std::min(kPanelColumns, tile.columns - column), std::min(kDepthBlock, tile.k - begin), rows,
                  panel_of(tile, begin, column, scratch), tile.c + column, tile.ldc, tile.accumulate || begin > 0,
-                 [&] { ahead.ask(burst); });
+                 [&] { ahead.ask(); });
     }
   }
 }
