@@ -12,14 +12,17 @@ namespace ingot::kernels {
 namespace {
 
 // A tile's rows use each panel of B again and again: enough of them hide reading it, and twice as many hide packing it,
-// where that is done in the tile. Columns are cut so that some 32 tiles balance over 1 to 8 threads and more, but not
-// so narrow that packing A shows. Few rows (generation) are bound by reading B: there columns alone are shared out.
-constexpr int64_t kRowTile = 96, kUnpackedRowTile = 192;
+// where that is done in the tile, or reading it where it is larger than caches are. Columns are cut so that some 32
+// tiles balance over 1 to 8 threads and more. Where A is copied or packed, each tile does so: then there are fewer, as
+// wide as can be. Few rows (generation) are bound by reading B: there columns alone are shared out.
+constexpr int64_t kRowTile = 96, kLargeRowTile = 192;
+constexpr int64_t kLargeBytes = int64_t{16} << 20;
 constexpr int64_t kRowGrain = kMaxGemmRows;
 constexpr int64_t kUncutRows = 16;
 constexpr int64_t kFewRowsTile = 16384;  // elements of B
-constexpr int64_t kWantedTiles = 32;
-constexpr int64_t kMinPanels = 3, kMaxPanels = 24;
+constexpr int64_t kWantedTiles = 32, kWantedPackingTiles = 16;
+constexpr int64_t kMinPanels = 3, kMaxTilePanels = 72;  // of 32 rows
+constexpr int64_t kMaxPackingPanels = 96;
 // B is packed in parts that are long stretches of memory.
 constexpr int64_t kPanelsPerPackTile = 4, kStepsPerPackTile = 64;
 
@@ -33,8 +36,14 @@ bool prepares_panels(const MatmulShape& shape, Bf16Product bf16) {
   return !shape.packed_b || (is_half(shape.b) && !in_pairs);
 }
 
+bool copies_a(const MatmulShape& shape) {
+  return shape.transpose_a || rows_collide(shape.lda, shape.a);
+}
+
 int64_t row_tile_of(const MatmulShape& shape, Bf16Product bf16) {
-  return prepares_panels(shape, bf16) && shape.rows >= 2 * kUnpackedRowTile ? kUnpackedRowTile : kRowTile;
+  const bool is_large = shape.n * shape.k * static_cast<int64_t>(size_of(shape.b)) > kLargeBytes;
+  const bool pays = prepares_panels(shape, bf16) || (is_large && !copies_a(shape));
+  return pays && shape.rows >= 2 * kLargeRowTile ? kLargeRowTile : kRowTile;
 }
 
 struct Cut {
@@ -55,8 +64,9 @@ Cut cut_of(const MatmulShape& shape, Bf16Product bf16) {
   const int64_t row_tile = row_tile_of(shape, bf16);
   cut.row_tiles = (shape.rows + row_tile - 1) / row_tile;
   cut.row_grain = cut.row_tiles > 1 ? kRowGrain : shape.rows;
-  const bool packs_a = shape.transpose_a || shape.lda * static_cast<int64_t>(size_of(shape.a)) % 4096 == 0;
-  const int64_t wanted_tiles = packs_a ? 16 : kWantedTiles, max_panels = packs_a ? 96 : kMaxPanels;
+  const bool copies = copies_a(shape);
+  const int64_t wanted_tiles = copies ? kWantedPackingTiles : kWantedTiles;
+  const int64_t max_panels = copies ? kMaxPackingPanels : kMaxTilePanels * kPanelColumns / row_tile;
   const int64_t wanted = (wanted_tiles + cut.row_tiles * shape.batch - 1) / (cut.row_tiles * shape.batch);
   const int64_t most = std::max<int64_t>(1, panels / kMinPanels);
   const int64_t least = (panels + max_panels - 1) / max_panels;

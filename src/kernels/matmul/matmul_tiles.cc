@@ -67,11 +67,9 @@ class ReadAhead {
   int64_t next_burst_ = 0, rows_burst_ = 0;
 };
 
-// Rows of A that lie in memory with a step of k beside the next are read where they lie, if they are not so far apart
-// that they would fight for the same few lines of a first-level cache.
+// Rows of A that lie in memory with a step of k beside the next are read where they lie.
 HWY_INLINE bool reads_rows_in_place(const MatmulTile& tile) {
-  constexpr int64_t kCacheWay = 4096;
-  return tile.rows <= kGemmRows || tile.lda * static_cast<int64_t>(size_of(tile.a_dtype)) % kCacheWay != 0;
+  return tile.rows <= kGemmRows || !rows_collide(tile.lda, tile.a_dtype);
 }
 
 // A's block of k from begin for the fp32 core.

@@ -27,6 +27,12 @@ constexpr int64_t pairs_of(int64_t steps) {
   return (steps + 1) / 2;
 }
 
+// Whether rows so many elements apart fight for the same few lines of a first-level cache.
+constexpr bool rows_collide(int64_t stride, DType dtype) {
+  constexpr int64_t kCacheWay = 4096;
+  return stride * static_cast<int64_t>(size_of(dtype)) % kCacheWay == 0;
+}
+
 // Words between rows of A that are copied to be near each other: an odd number of cache lines, so that no two of them
 // fight for one. Room for as many steps as a block of k has at most.
 constexpr int64_t row_stride_of(int64_t k) {
