@@ -19,29 +19,36 @@ struct Running {
   float factor[kQueryTile];  // what the newest block's maximum makes of what was summed before
 };
 
+// The highest of `before` and at(j) for all keys j.
+template <class At>
+HWY_INLINE FloatVec highest_of(int64_t keys, FloatVec before, At at) {
+  FloatVec high0 = before, high1 = before, high2 = before, high3 = before;
+  int64_t j = 0;
+  for (; j + 4 <= keys; j += 4) {
+    high0 = hn::Max(high0, at(j));
+    high1 = hn::Max(high1, at(j + 1));
+    high2 = hn::Max(high2, at(j + 2));
+    high3 = hn::Max(high3, at(j + 3));
+  }
+  for (; j < keys; ++j) high0 = hn::Max(high0, at(j));
+  return hn::Max(hn::Max(high0, high1), hn::Max(high2, high3));
+}
+
 // Scores [keys, kPanelColumns] become 2^(score - new maximum).
 HWY_INLINE void softmax_block(int64_t keys, float* scores, float* maximum, float* sum, float* factor) {
   for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
     float* column = scores + lane;
     const auto at = [&](int64_t j) { return hn::LoadU(kFloat, column + j * kPanelColumns); };
     const FloatVec before = hn::LoadU(kFloat, maximum + lane);
-    FloatVec high0 = before, high1 = before, high2 = before, high3 = before;
-    int64_t j = 0;
-    for (; j + 4 <= keys; j += 4) {
-      high0 = hn::Max(high0, at(j));
-      high1 = hn::Max(high1, at(j + 1));
-      high2 = hn::Max(high2, at(j + 2));
-      high3 = hn::Max(high3, at(j + 3));
-    }
-    for (; j < keys; ++j) high0 = hn::Max(high0, at(j));
-    const FloatVec highest = hn::Max(hn::Max(high0, high1), hn::Max(high2, high3));
+    const FloatVec highest = highest_of(keys, before, at);
     FloatVec total0 = hn::Zero(kFloat), total1 = total0;
     const auto power = [&](int64_t i) {
       const FloatVec p = power_of_two(hn::Sub(at(i), highest));
       hn::StoreU(p, kFloat, column + i * kPanelColumns);
       return p;
     };
-    for (j = 0; j + 2 <= keys; j += 2) {
+    int64_t j = 0;
+    for (; j + 2 <= keys; j += 2) {
       total0 = hn::Add(total0, power(j));
       total1 = hn::Add(total1, power(j + 1));
     }
@@ -71,24 +78,16 @@ HWY_INLINE void softmax_in_pairs(int64_t keys, const float* products, float to_s
   for (int64_t lane = 0; lane < kPanelColumns; lane += lanes()) {
     const float* column = products + lane;
     const auto at = [&](int64_t j) HWY_ATTR { return hn::LoadU(kFloat, column + j * kQueryTile); };
-    FloatVec high0 = at(0), high1 = high0, high2 = high0, high3 = high0;
-    int64_t j = 0;
-    for (; j + 4 <= keys; j += 4) {
-      high0 = hn::Max(high0, at(j));
-      high1 = hn::Max(high1, at(j + 1));
-      high2 = hn::Max(high2, at(j + 2));
-      high3 = hn::Max(high3, at(j + 3));
-    }
-    for (; j < keys; ++j) high0 = hn::Max(high0, at(j));
     const FloatVec before = hn::LoadU(kFloat, maximum + lane);
-    const FloatVec highest = hn::Max(before, hn::Mul(scale, hn::Max(hn::Max(high0, high1), hn::Max(high2, high3))));
+    const FloatVec highest = hn::Max(before, hn::Mul(scale, highest_of(keys, at(0), at)));
     const auto weight = [&](int64_t i, FloatVec& total) HWY_ATTR {
       const FloatVec p = power_of_two(hn::Sub(hn::Mul(at(i), scale), highest));
       total = hn::Add(total, p);
       return kDropout ? apply_dropout(p, words + i * kPanelColumns + lane, limit, kept) : p;
     };
     FloatVec even = hn::Zero(kFloat), odd = even;
-    for (j = 0; j + 2 <= keys; j += 2) {
+    int64_t j = 0;
+    for (; j + 2 <= keys; j += 2) {
       const FloatVec first = weight(j, even), second = weight(j + 1, odd);
       hn::StoreU(bf16_pairs_of(first, second), pairs, weights + j / 2 * kQueryTile + lane);
     }
