@@ -514,8 +514,7 @@ class Run {
     if (state_.updates > 0 || state_.skipped == 0) return {};
     return failed_error(
         "all {} steps were skipped, since their loss or gradients were not finite: nothing was trained, and no model "
-        "is "
-        "written to {}; {}",
+        "is written to {}; {}",
         state_.skipped, (output() / "model").string(),
         config_.training.precision == Precision::fp16
             ? "set training.precision=bf16, or a lower training.loss_scale.initial"

@@ -80,8 +80,8 @@ HWY_INLINE void cap_scores(int64_t keys, float softcap, float* scores, int64_t s
     }
 }
 
-// Products [keys, ...] of one panel's queries and keys become scores in units of log2, or stay products that `factor`
-// makes scores of.
+// Products [keys, ...] of one panel's queries and keys become scores in units of log2, or stay products that the
+// result, a factor, makes scores of.
 HWY_INLINE float scores_of_products(const AttentionTile& tile, int64_t keys, float* products, int64_t stride) {
   if (tile.softcap <= 0) return score_factor(tile);
   const FloatVec factor = set(score_factor(tile));

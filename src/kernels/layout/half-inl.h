@@ -104,14 +104,21 @@ HWY_INLINE void convert_vectors(const From* from, To* to, int64_t n, Body body) 
   std::memcpy(to + i, out, static_cast<size_t>(n - i) * sizeof(To));
 }
 
+// function(vector) of n floats to bf16 or f16. `to` may begin where `from` does.
+template <class Function>
+HWY_INLINE void narrow_each(const float* from, DType dtype, uint16_t* to, int64_t n, Function function) {
+  if (dtype == DType::bf16)
+    convert_vectors(from, to, n, [&](const float* a, uint16_t* b) HWY_ATTR {
+      hn::StoreU(bf16_of(function(hn::LoadU(kFloat, a))), kHalf, b);
+    });
+  else
+    convert_vectors(from, to, n, [&](const float* a, uint16_t* b) HWY_ATTR {
+      hn::StoreU(f16_of(function(hn::LoadU(kFloat, a))), kHalf, b);
+    });
+}
 // n floats to bf16 or f16.
 HWY_INLINE void narrow(const float* from, DType dtype, uint16_t* to, int64_t n) {
-  if (dtype == DType::bf16)
-    convert_vectors(from, to, n,
-                    [](const float* a, uint16_t* b) HWY_ATTR { hn::StoreU(bf16_of(hn::LoadU(kFloat, a)), kHalf, b); });
-  else
-    convert_vectors(from, to, n,
-                    [](const float* a, uint16_t* b) HWY_ATTR { hn::StoreU(f16_of(hn::LoadU(kFloat, a)), kHalf, b); });
+  narrow_each(from, dtype, to, n, [](FloatVec x) HWY_ATTR { return x; });
 }
 
 // n of bf16 or f16 to floats.

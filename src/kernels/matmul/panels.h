@@ -12,7 +12,7 @@ namespace ingot::kernels {
 
 inline constexpr int64_t kPanelColumns = 32;
 // Steps of k summed in registers before C is touched, and as many pairs of steps: deep enough that touching C does not
-// show, and a panel of this depth fills a first-level cache.
+// show. A panel of this depth, 96 KB, is read from the second-level cache.
 inline constexpr int64_t kDepthBlock = 768;
 inline constexpr int64_t kPairDepthBlock = 2 * kDepthBlock;
 static_assert(kDepthBlock % 2 == 0, "no pair of steps lies in two blocks");

@@ -13,8 +13,7 @@ namespace ingot::kernels {
 // Immutable; any number of threads may call run at once. Two stages: every part, then every tile of C.
 class SplitProduct {
  public:
-  // Whether the shape is one for it: few rows, B plain and long enough, one product,
-  // f32.
+  // Whether the shape is one for it: few rows, B plain and long enough, one product, f32.
   static bool fits(const MatmulShape& shape);
   // The shape fits; strides of 0 are dense.
   explicit SplitProduct(const MatmulShape& shape);

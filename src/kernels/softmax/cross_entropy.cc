@@ -33,23 +33,15 @@ float sum_of_exponentials(const float* x, float max, int64_t n, float* to) {
 void write_gradient(const CrossEntropy& args, float sum, int32_t target, float* grad) {
   const FloatVec factor = set(args.scale / sum);
   const float at_target = grad[target] * (args.scale / sum) - args.scale;
-  auto* halves = reinterpret_cast<uint16_t*>(grad);
-  switch (args.grad_dtype) {
-    case DType::bf16:
-      convert_vectors(grad, halves, args.vocab, [&](const float* a, uint16_t* b) HWY_ATTR {
-        hn::StoreU(bf16_of(hn::Mul(hn::LoadU(kFloat, a), factor)), kHalf, b);
-      });
-      return narrow(&at_target, DType::bf16, halves + target, 1);
-    case DType::f16:
-      convert_vectors(grad, halves, args.vocab, [&](const float* a, uint16_t* b) HWY_ATTR {
-        hn::StoreU(f16_of(hn::Mul(hn::LoadU(kFloat, a), factor)), kHalf, b);
-      });
-      return narrow(&at_target, DType::f16, halves + target, 1);
-    default:
-      for_vectors(args.vocab, [&](int64_t i, auto access)
-                                  HWY_ATTR { access.store(hn::Mul(access.load(grad + i), factor), grad + i); });
-      grad[target] = at_target;
+  if (args.grad_dtype == DType::f32) {
+    for_vectors(args.vocab, [&](int64_t i, auto access)
+                                HWY_ATTR { access.store(hn::Mul(access.load(grad + i), factor), grad + i); });
+    grad[target] = at_target;
+    return;
   }
+  auto* halves = reinterpret_cast<uint16_t*>(grad);
+  narrow_each(grad, args.grad_dtype, halves, args.vocab, [&](FloatVec e) HWY_ATTR { return hn::Mul(e, factor); });
+  narrow(&at_target, args.grad_dtype, halves + target, 1);
 }
 
 void cross_entropy_rows(const CrossEntropy& args, int64_t row_begin, int64_t row_end) {
