@@ -65,6 +65,42 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Steps in stretches of some seconds, and the machine's peak before, between and after them: its host's other guests
+// change its speed from one moment to the next.
+class StepsAndPeaks {
+ public:
+  StepsAndPeaks(const ThreadPool& pool, DType dtype) : pool_(pool), dtype_(dtype) {
+    peaks_.push_back(peak_gflops(pool, dtype));
+  }
+
+  void add(double step_seconds) {
+    steps_.push_back(step_seconds);
+    stretch_ += step_seconds;
+    ++in_stretch_;
+    if (stretch_ >= kStretchSeconds) finish();
+  }
+  // After the last step.
+  void finish() {
+    if (in_stretch_ == 0) return;
+    peaks_.push_back(peak_gflops(pool_, dtype_));
+    const double around = (peaks_[peaks_.size() - 2] + peaks_.back()) / 2;
+    parts_.push_back(in_stretch_ / stretch_ / (around * 1e9));
+    in_stretch_ = stretch_ = 0;
+  }
+  double step_seconds() const { return median(steps_); }
+  double peak() const { return median(peaks_); }
+  // Of the peak, the median over the stretches, where a step is so many FLOPs.
+  double utilization(double step_flops) const { return median(parts_) * step_flops; }
+
+ private:
+  static constexpr double kStretchSeconds = 2;
+
+  const ThreadPool& pool_;
+  DType dtype_;
+  std::vector<double> steps_, peaks_, parts_;  // parts: steps a second over the peak around them
+  double stretch_ = 0, in_stretch_ = 0;
+};
+
 // Steps without and with recording in turn, `step` being the first; which of a pair comes first changes.
 Result<double> profile_overhead(Steps& steps, const BenchTrainOptions& options, int64_t vocab_size, uint64_t step,
                                 int threads) {
@@ -86,6 +122,34 @@ Result<double> profile_overhead(Steps& steps, const BenchTrainOptions& options, 
     ratios.push_back(seconds[1] / seconds[0]);
   }
   return median(std::move(ratios)) - 1;
+}
+
+// Fills in what the steps after the first ones took.
+Status measure_steps(Steps& steps, const Model& model, const BenchTrainOptions& options, const ThreadPool& pool,
+                     BenchTrainResult& result) {
+  std::optional<StepsAndPeaks> measured;
+  for (int64_t step = 1; step <= kWarmUpSteps + options.steps; ++step) {
+    if (step == kWarmUpSteps + 1) measured.emplace(pool, dtype_of(options.precision));
+    const Batch batch =
+        random_batch(options.batch, options.tokens, model.config().vocab_size, static_cast<uint64_t>(step));
+    const auto faults = minor_page_faults();
+    const auto start = Clock::now();
+    INGOT_ASSIGN(const double loss, steps.run(batch, static_cast<uint64_t>(step)));
+    const double seconds = seconds_since(start);
+    result.losses.push_back(loss);
+    if (!measured) continue;
+    result.page_faults += static_cast<int64_t>(minor_page_faults() - faults);
+    measured->add(seconds);
+  }
+  measured->finish();
+  result.peak_rss_bytes = static_cast<int64_t>(peak_resident_bytes());
+  result.step_ms = measured->step_seconds() * 1e3;
+  result.tokens_per_second = static_cast<double>(options.batch * options.tokens) / measured->step_seconds();
+  const double token_flops = model.flops_per_token(options.tokens);
+  result.model_tflops = token_flops * result.tokens_per_second * 1e-12;
+  result.peak_gflops = measured->peak();
+  result.mfu = measured->utilization(token_flops * static_cast<double>(options.batch * options.tokens));
+  return {};
 }
 
 }  // namespace
@@ -126,29 +190,7 @@ Result<BenchTrainResult> bench_train(const Model& model, const BenchTrainOptions
   result.recomputed = describe_levels(programs->passes().recompute);
 
   Steps steps(*programs, options.precision);
-  std::vector<double> seconds;
-  int64_t faults = 0;
-  for (int64_t step = 1; step <= kWarmUpSteps + options.steps; ++step) {
-    if (step == kWarmUpSteps + 1) {
-      result.peak_gflops = peak_gflops(pool, dtype_of(options.precision));
-      faults = static_cast<int64_t>(minor_page_faults());
-    }
-    const Batch batch =
-        random_batch(options.batch, options.tokens, model.config().vocab_size, static_cast<uint64_t>(step));
-    const auto start = Clock::now();
-    INGOT_ASSIGN(const double loss, steps.run(batch, static_cast<uint64_t>(step)));
-    result.losses.push_back(loss);
-    if (step > kWarmUpSteps) seconds.push_back(seconds_since(start));
-  }
-  result.page_faults = static_cast<int64_t>(minor_page_faults()) - faults;
-  result.peak_rss_bytes = static_cast<int64_t>(peak_resident_bytes());
-  result.peak_gflops = std::max(result.peak_gflops, peak_gflops(pool, dtype_of(options.precision)));
-
-  const double step_seconds = median(seconds);
-  result.step_ms = step_seconds * 1e3;
-  result.tokens_per_second = static_cast<double>(options.batch * options.tokens) / step_seconds;
-  result.model_tflops = model.flops_per_token(options.tokens) * result.tokens_per_second * 1e-12;
-  result.mfu = result.model_tflops * 1e3 / result.peak_gflops;
+  INGOT_TRY(measure_steps(steps, model, options, pool, result));
 
   const NodeObserver observer{[&](const NodeEvent& event) -> Status {
     result.breakdown[std::string(event.node.op->name)] += event.seconds() * 1e3;

@@ -28,9 +28,8 @@ struct BenchTrainResult {
   double step_ms = 0;  // the median
   double tokens_per_second = 0;
   double model_tflops = 0;  // of the model's own FLOPs (DESIGN's formula), whatever was recomputed
-  double mfu = 0;
-  double peak_gflops =
-      0;  // the larger of a register-only loop and the own products, sampled before and after the steps
+  double mfu = 0;           // the median over stretches of steps, each of the peak before and after it
+  double peak_gflops = 0;   // the larger of a register-only loop and the own products, the median of those measurements
   int64_t planned_arena_bytes = 0, planned_bytes = 0, peak_rss_bytes = 0;
   int64_t activations = 0, kept = 0, lower_bound = 0;  // as MemoryEstimate has them
   std::string recomputed;                              // in which layers

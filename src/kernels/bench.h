@@ -29,6 +29,26 @@ inline double fp32_limit() {
   return limit;
 }
 
+// The peak of products in a dtype, measured before and after what is compared with it.
+class PeakAround {
+ public:
+  PeakAround(const ThreadPool& pool, DType dtype) : pool_(pool), dtype_(dtype), before_(peak_gflops(pool, dtype)) {}
+  double gflops() const { return (before_ + peak_gflops(pool_, dtype_)) / 2; }
+
+ private:
+  const ThreadPool& pool_;
+  DType dtype_;
+  double before_;
+};
+
+// Floating-point operations that one iteration does: GFLOP/s, and the percentage of the peak around it.
+inline void report_flops(benchmark::State& state, double flops, const PeakAround& peak) {
+  using benchmark::Counter;
+  const double done = 1e-9 * flops * static_cast<double>(state.iterations());
+  state.counters["GFLOP/s"] = Counter(done, Counter::kIsRate);
+  state.counters["percent_of_peak"] = Counter(100.0 * done / peak.gflops(), Counter::kIsRate);
+}
+
 // Bytes that one iteration reads and writes: GB/s, and its share of what copying reaches.
 inline void report_bytes(benchmark::State& state, double bytes) {
   using benchmark::Counter;

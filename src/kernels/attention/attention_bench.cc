@@ -1,6 +1,6 @@
 // Causal attention, forward and backward. Arguments: batch, tokens, heads, key/value heads, head_dim. FLOPs are those
-// of the products under the causal mask: 2 of them forward, 5 backward. percent_of_peak is of fp32_peak_gflops on as
-// many threads, measured around each benchmark. extra_MB is memory beyond inputs and outputs.
+// of the products under the causal mask: 2 of them forward, 5 backward. percent_of_peak is of peak_gflops in
+// their dtype on as many threads, measured around each benchmark. extra_MB is memory beyond inputs and outputs.
 #include "kernels/attention/attention.h"
 
 #include <benchmark/benchmark.h>
@@ -12,8 +12,8 @@
 #include "base/parallel.h"
 #include "base/system.h"
 #include "kernels/attention/cached_attention.h"
+#include "kernels/bench.h"
 #include "kernels/layout/layout.h"
-#include "kernels/peak/peak.h"
 
 namespace ingot::kernels {
 namespace {
@@ -69,7 +69,7 @@ void attention(benchmark::State& state, bool forward, bool backward, float dropo
     });
   };
   run_forward();
-  double peak = fp32_peak_gflops(pool);
+  const bench::PeakAround peak(pool, dtype);
   for (auto _ : state) {
     if (forward) run_forward();
     for (int stage = 0; backward && stage < back->stages(); ++stage) {
@@ -80,13 +80,9 @@ void attention(benchmark::State& state, bool forward, bool backward, float dropo
     }
     benchmark::ClobberMemory();
   }
-  peak = std::max(peak, fp32_peak_gflops(pool));
   const auto pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.tokens * (s.tokens + 1) / 2);
-  const double gflop = 1e-9 * ((forward ? 2 : 0) + (backward ? 5 : 0)) * 2.0 * pairs * static_cast<double>(s.head_dim);
-  const double done = gflop * static_cast<double>(state.iterations());
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(done, Counter::kIsRate);
-  state.counters["percent_of_peak"] = Counter(100.0 * done / peak, Counter::kIsRate);
+  const double products = (forward ? 2 : 0) + (backward ? 5 : 0);
+  bench::report_flops(state, products * 2 * pairs * static_cast<double>(s.head_dim), peak);
   state.counters["extra_MB"] = 1e-6 * static_cast<double>(scratch.size() + workspace.size());
 }
 

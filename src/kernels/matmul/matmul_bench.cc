@@ -1,6 +1,6 @@
-// The products of a GPT-2 124M training step, and of generation, beside the fp32 peak of the same process. Arguments:
-// rows (of the batch), and the widths of the weight [k, n]. percent_of_peak is of fp32_peak_gflops on as many threads,
-// measured around each benchmark.
+// The products of a GPT-2 124M training step, and of generation, beside the limits of the same process. Arguments: rows
+// (of the batch), and the widths of the weight [k, n]. percent_of_peak is of peak_gflops in their dtype on as many
+// threads, measured around each benchmark.
 #include "kernels/matmul/matmul.h"
 
 #include <benchmark/benchmark.h>
@@ -11,6 +11,7 @@
 
 #include "base/parallel.h"
 #include "base/system.h"
+#include "kernels/bench.h"
 #include "kernels/huge_buffer.h"
 #include "kernels/layout/layout.h"
 #include "kernels/matmul/split_product.h"
@@ -93,7 +94,7 @@ void run(benchmark::State& state, Kind kind, DType dtype) {
   };
   if (shape.packed_b) pack();
   const void* second = shape.packed_b ? packed.data() : b.data();
-  double peak = fp32_peak_gflops(pool);
+  const bench::PeakAround peak(pool, dtype);
   for (auto _ : state) {
     // dY is another one each time, so packing it is part of the product.
     if (kind == Kind::pack || kind == Kind::weight_gradient) pack();
@@ -104,18 +105,12 @@ void run(benchmark::State& state, Kind kind, DType dtype) {
     }
     benchmark::ClobberMemory();
   }
-  peak = std::max(peak, fp32_peak_gflops(pool));
-  const auto iterations = static_cast<double>(state.iterations());
   const double flops =
       2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  using benchmark::Counter;
-  if (kind != Kind::pack) {
-    state.counters["GFLOP/s"] = Counter(1e-9 * flops * iterations, Counter::kIsRate);
-    state.counters["percent_of_peak"] = Counter(100.0 * 1e-9 * flops * iterations / peak, Counter::kIsRate);
-  }
+  if (kind != Kind::pack) bench::report_flops(state, flops, peak);
+  const double weight_bytes = static_cast<double>(shape.k * shape.n) * static_cast<double>(size_of(shape.b));
   state.counters["weight_GB/s"] =
-      Counter(1e-9 * static_cast<double>(shape.k * shape.n) * static_cast<double>(size_of(shape.b)) * iterations,
-              Counter::kIsRate);
+      benchmark::Counter(1e-9 * weight_bytes * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
 void gpt2(benchmark::internal::Benchmark* bench) {

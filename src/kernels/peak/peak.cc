@@ -68,25 +68,28 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The best rate (work / seconds) of repeated trials within the budget. trial() returns the work it did.
+// The median rate (work / seconds) of trials within the budget: what the machine holds, whatever interrupts some of
+// them and whatever clock it shows for a moment. trial() returns the work it did.
 template <class Trial>
-double best_rate(Trial trial) {
+double usual_rate(Trial trial) {
   trial();  // wakes threads, fills caches, raises the clock
-  double best = 0;
+  std::vector<double> rates;
   const auto begin = Clock::now();
   do {
     const auto start = Clock::now();
     const double work = trial();
-    best = std::max(best, work / seconds_since(start));
+    rates.push_back(work / seconds_since(start));
   } while (seconds_since(begin) < kBudgetSeconds);
-  return best;
+  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
+  std::ranges::nth_element(rates, middle);
+  return *middle;
 }
 
 // The rate of loop(rounds) -> operations, run again and again by every thread of the pool at once.
 template <class Loop>
 double loop_gflops(const ThreadPool& pool, int64_t rounds, Loop loop) {
   std::vector<double> operations(static_cast<size_t>(pool.threads()));
-  return 1e-9 * best_rate([&] {
+  return 1e-9 * usual_rate([&] {
            pool.run(pool.threads(), [&](int64_t tile, int) {
              const auto start = Clock::now();
              double& done = operations[static_cast<size_t>(tile)] = 0;
@@ -99,17 +102,20 @@ double loop_gflops(const ThreadPool& pool, int64_t rounds, Loop loop) {
          });
 }
 
-// 64 MiB a thread, more than a core's share of any last-level cache; in pieces that threads take in turn. A trial is a
-// short stretch of it, so that some trials go undisturbed on a machine that others use too.
-constexpr int64_t kFloatsPerThread = int64_t{16} << 20;
+// 64 MiB a thread, more than a core's share of any last-level cache, and 512 MiB at least: a few threads may have the
+// whole cache to themselves (on Zen 5, 128 MiB are read three times as fast as 512). In pieces that threads take in
+// turn. A trial reads as much as a token of a small model does, or an op of a large one.
+int64_t floats_beyond_caches(const ThreadPool& pool) {
+  return std::max(int64_t{128} << 20, (int64_t{16} << 20) * pool.threads());
+}
 constexpr int64_t kPiece = int64_t{1} << 18;
-constexpr int64_t kPiecesPerTrial = 4;
+constexpr int64_t kPiecesPerTrial = 64;
 
 template <class Piece>
 double bandwidth(const ThreadPool& pool, int64_t floats, double bytes_per_float, Piece piece) {
   const int64_t pieces = kPiecesPerTrial * pool.threads();
   int64_t next = 0;
-  return 1e-9 * best_rate([&] {
+  return 1e-9 * usual_rate([&] {
            pool.run(pieces, [&](int64_t tile, int) { piece((next + tile * kPiece) % floats); });
            next = (next + pieces * kPiece) % floats;
            return static_cast<double>(pieces * kPiece) * bytes_per_float;
@@ -156,7 +162,7 @@ double matmul_gflops(const ThreadPool& pool, DType dtype) {
   pool.run(matmul.pack_tiles(), [&](int64_t part, int thread) {
     matmul.pack_b(part, b.data(), packed.data(), thread, scratch.data() + thread * slice);
   });
-  return 1e-9 * best_rate([&] {
+  return 1e-9 * usual_rate([&] {
            pool.run(matmul.tiles(), [&](int64_t tile, int thread) {
              matmul.run(tile, a.data(), packed.data(), c.data(), thread, scratch.data() + thread * slice);
            });
@@ -165,7 +171,7 @@ double matmul_gflops(const ThreadPool& pool, DType dtype) {
 }
 
 double read_bandwidth(const ThreadPool& pool) {
-  const HugeBuffer<float> x(kFloatsPerThread * pool.threads());
+  const HugeBuffer<float> x(floats_beyond_caches(pool));
   std::atomic<float> sink{0};
   return bandwidth(pool, x.size(), sizeof(float), [&](int64_t at) {
     sink.store(HWY_DYNAMIC_DISPATCH(read_all)(x.data() + at, kPiece), std::memory_order_relaxed);
@@ -173,7 +179,8 @@ double read_bandwidth(const ThreadPool& pool) {
 }
 
 double copy_bandwidth(const ThreadPool& pool) {
-  const HugeBuffer<float> from(kFloatsPerThread * pool.threads()), to(kFloatsPerThread * pool.threads());
+  const int64_t floats = floats_beyond_caches(pool) / 2;
+  const HugeBuffer<float> from(floats), to(floats);
   return bandwidth(pool, from.size(), 2 * sizeof(float), [&](int64_t at) {
     HWY_DYNAMIC_DISPATCH(copy_all)(from.data() + at, to.data() + at, kPiece);
   });

@@ -1,6 +1,7 @@
 // What this machine can do at most, measured: the limits that kernels are compared with, in benchmarks and `ingot
-// check`. Each call takes less than 0.3 s, uses the pool's threads (a pool of one: per-thread figures) and returns the
-// best of several trials; a busy machine shows less. Bandwidths allocate their buffers for the call.
+// check`. Each call takes less than half a second, uses the pool's threads (a pool of one: per-thread figures) and
+// returns the median of its trials: what the machine holds while it is measured. Where others use it too, limits are to
+// be measured around what they are compared with. Bandwidths allocate their buffers for the call.
 #pragma once
 
 #include <string>
@@ -29,7 +30,7 @@ double peak_gflops(const ThreadPool& pool, DType dtype);
 // f16. What training can hope for.
 double matmul_gflops(const ThreadPool& pool, DType dtype);
 
-// GB/s (10^9 bytes) over memory far larger than the caches' share of a thread. Copying counts bytes read plus written.
+// GB/s (10^9 bytes) over memory larger than the caches (512 MiB or more). Copying counts bytes read plus written.
 double read_bandwidth(const ThreadPool& pool);
 double copy_bandwidth(const ThreadPool& pool);
 
