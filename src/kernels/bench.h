@@ -3,6 +3,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "kernels/huge_buffer.h"
@@ -29,24 +33,31 @@ inline double fp32_limit() {
   return limit;
 }
 
-// The peak of products in a dtype, measured before and after what is compared with it.
-class PeakAround {
- public:
-  PeakAround(const ThreadPool& pool, DType dtype) : pool_(pool), dtype_(dtype), before_(peak_gflops(pool, dtype)) {}
-  double gflops() const { return (before_ + peak_gflops(pool_, dtype_)) / 2; }
-
- private:
-  const ThreadPool& pool_;
-  DType dtype_;
-  double before_;
-};
-
-// Floating-point operations that one iteration does: GFLOP/s, and the percentage of the peak around it.
-inline void report_flops(benchmark::State& state, double flops, const PeakAround& peak) {
-  using benchmark::Counter;
-  const double done = 1e-9 * flops * static_cast<double>(state.iterations());
-  state.counters["GFLOP/s"] = Counter(done, Counter::kIsRate);
-  state.counters["percent_of_peak"] = Counter(100.0 * done / peak.gflops(), Counter::kIsRate);
+// Times `work`, which does so many floating-point operations, and the peak of products in a dtype in turn: the median of
+// GFLOP/s and of the percentages of the peak before and after. The benchmark's time is the work's own.
+template <class Work>
+void run_beside_peak(benchmark::State& state, const ThreadPool& pool, DType dtype, double flops, Work work) {
+  using Clock = std::chrono::steady_clock;
+  constexpr double kShort = 0.001;  // one trial after one that is not counted
+  std::vector<double> rates, parts;
+  double before = peak_gflops(pool, dtype, kShort);
+  for (auto _ : state) {
+    const auto start = Clock::now();
+    work();
+    benchmark::ClobberMemory();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    state.SetIterationTime(seconds);
+    const double after = peak_gflops(pool, dtype, kShort);
+    rates.push_back(1e-9 * flops / seconds);
+    parts.push_back(100 * rates.back() / ((before + after) / 2));
+    before = after;
+  }
+  const auto median = [](std::vector<double>& values) {
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+  };
+  state.counters["GFLOP/s"] = median(rates);
+  state.counters["percent_of_peak"] = median(parts);
 }
 
 // Bytes that one iteration reads and writes: GB/s, and its share of what copying reaches.

@@ -69,8 +69,9 @@ void attention(benchmark::State& state, bool forward, bool backward, float dropo
     });
   };
   run_forward();
-  const bench::PeakAround peak(pool, dtype);
-  for (auto _ : state) {
+  const auto pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.tokens * (s.tokens + 1) / 2);
+  const double products = (forward ? 2 : 0) + (backward ? 5 : 0);
+  bench::run_beside_peak(state, pool, dtype, products * 2 * pairs * static_cast<double>(s.head_dim), [&] {
     if (forward) run_forward();
     for (int stage = 0; backward && stage < back->stages(); ++stage) {
       pool.run(back->tiles(stage), [&](int64_t tile, int thread) {
@@ -78,11 +79,7 @@ void attention(benchmark::State& state, bool forward, bool backward, float dropo
                   scratch_of(thread));
       });
     }
-    benchmark::ClobberMemory();
-  }
-  const auto pairs = static_cast<double>(s.batch * s.heads) * static_cast<double>(s.tokens * (s.tokens + 1) / 2);
-  const double products = (forward ? 2 : 0) + (backward ? 5 : 0);
-  bench::report_flops(state, products * 2 * pairs * static_cast<double>(s.head_dim), peak);
+  });
   state.counters["extra_MB"] = 1e-6 * static_cast<double>(scratch.size() + workspace.size());
 }
 
@@ -119,7 +116,7 @@ void shapes(benchmark::internal::Benchmark* bench) {
       ->Args({4, 256, 12, 12, 64})
       ->Args({1, 2048, 8, 2, 128})
       ->Args({16, 64, 12, 12, 64});
-  bench->UseRealTime()->Unit(benchmark::kMillisecond);
+  bench->UseManualTime()->Unit(benchmark::kMillisecond);
 }
 
 BENCHMARK_CAPTURE(attention, forward, true, false, 0.0f, DType::f32)->Apply(shapes);

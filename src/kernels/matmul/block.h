@@ -51,6 +51,34 @@ struct BlockTarget {
   }
 };
 
+// Cache lines that will be read soon: `count` of them, `step` bytes apart.
+struct Lines {
+  static constexpr int64_t kBytes = 64;
+
+  const std::byte* at = nullptr;
+  int64_t step = kBytes, count = 0;
+};
+
+// What a block asks for while it multiplies, into the second-level cache: one line of each every kStepsALine steps. It is
+// spread over the steps since a burst of it would stop the products until memory has answered. Asking never faults.
+inline constexpr int64_t kStepsALine = 4;
+struct AskedAhead {
+  Lines a, b;
+
+  [[gnu::always_inline]] void ask() {
+    ask(a);
+    ask(b);
+  }
+
+ private:
+  [[gnu::always_inline]] static void ask(Lines& lines) {
+    if (lines.count == 0) return;
+    __builtin_prefetch(lines.at, 0, 2);
+    lines.at += lines.step;
+    --lines.count;
+  }
+};
+
 // Rows of A are reached from every third one's address, so that twelve of them take few registers. The compiler would
 // keep an address for each, and most of them in memory.
 inline constexpr int kRowsAnAddress = 3;

@@ -40,7 +40,7 @@ static_assert(kPanelColumns % kGemmWidth == 0 && kGemmRows <= kMaxGemmRows);
 template <int kRows>
 HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_bytes, int64_t step_bytes,
                              const float* HWY_RESTRICT b, float* HWY_RESTRICT c, int64_t ldc, int64_t columns,
-                             bool accumulate) {
+                             bool accumulate, const AskedAhead& asked) {
   FloatVec left[kRows], right[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
@@ -49,7 +49,7 @@ HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_byte
     left[i] = right[i] = hn::Zero(kFloat);
   }
   RowAddresses<kRows> rows(a, row_bytes, step_bytes);
-  for (int64_t p = 0; p < depth; ++p) {
+  const auto add_step = [&](int64_t p) HWY_ATTR __attribute__((always_inline)) {
     const FloatVec b_left = hn::LoadU(kFloat, b + p * kPanelColumns);
     const FloatVec b_right = hn::LoadU(kFloat, b + p * kPanelColumns + kGemmLanes);
 #pragma GCC unroll 16
@@ -59,7 +59,15 @@ HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_byte
       right[i] = hn::MulAdd(factor, b_right, right[i]);
     }
     rows.advance();
+  };
+  AskedAhead ahead = asked;
+  int64_t p = 0;
+  for (; p + kStepsALine <= depth; p += kStepsALine) {
+    ahead.ask();
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kStepsALine; ++i) add_step(p + i);
   }
+  for (; p < depth; ++p) add_step(p);
   if (columns == kGemmWidth) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -86,7 +94,8 @@ HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_byte
   }
 }
 
-using GemmBlock = void (*)(int64_t, const std::byte*, int64_t, int64_t, const float*, float*, int64_t, int64_t, bool);
+using GemmBlock = void (*)(int64_t, const std::byte*, int64_t, int64_t, const float*, float*, int64_t, int64_t, bool,
+                           const AskedAhead&);
 
 template <int... kIndex>
 constexpr std::array<GemmBlock, sizeof...(kIndex)> gemm_blocks(std::integer_sequence<int, kIndex...>) {
@@ -121,16 +130,15 @@ HWY_INLINE void for_blocks(int64_t rows, int64_t columns, const BlockRows& a, Bl
   }
 }
 
-// C[rows, columns] (+)= A[rows, depth] * one panel of B [depth, kPanelColumns], columns <= kPanelColumns. before() is
-// called for each block of C.
-template <class Before = decltype([] {})>
+// C[rows, columns] (+)= A[rows, depth] * one panel of B [depth, kPanelColumns], columns <= kPanelColumns. ahead() says
+// what each block of C asks for.
+template <class Ahead = decltype([] { return AskedAhead(); })>
 HWY_INLINE void gemm_panel(int64_t rows, int64_t columns, int64_t depth, const BlockRows& a, const float* panel,
-                           float* c, int64_t ldc, bool accumulate, Before before = {}) {
+                           float* c, int64_t ldc, bool accumulate, Ahead ahead = {}) {
   for_blocks(rows, columns, a,
              [&](int64_t count, const std::byte* from, int64_t row, int64_t column, int64_t width) HWY_ATTR {
-               before();
                gemm_block_of(count)(depth, from, a.row, a.step, panel + column, c + row * ldc + column, ldc, width,
-                                    accumulate);
+                                    accumulate, ahead());
              });
 }
 

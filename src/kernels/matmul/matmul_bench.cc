@@ -94,20 +94,16 @@ void run(benchmark::State& state, Kind kind, DType dtype) {
   };
   if (shape.packed_b) pack();
   const void* second = shape.packed_b ? packed.data() : b.data();
-  const bench::PeakAround peak(pool, dtype);
-  for (auto _ : state) {
-    // dY is another one each time, so packing it is part of the product.
-    if (kind == Kind::pack || kind == Kind::weight_gradient) pack();
-    if (kind != Kind::pack) {
-      pool.run(matmul->tiles(), [&](int64_t tile, int thread) {
-        matmul->run(tile, a.data(), second, c.data(), thread, scratch_of(thread));
-      });
-    }
-    benchmark::ClobberMemory();
-  }
   const double flops =
       2.0 * static_cast<double>(shape.rows) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-  if (kind != Kind::pack) bench::report_flops(state, flops, peak);
+  bench::run_beside_peak(state, pool, dtype, kind == Kind::pack ? 0 : flops, [&] {
+    // dY is another one each time, so packing it is part of the product.
+    if (shape.packed_b && (kind == Kind::pack || kind == Kind::weight_gradient)) pack();
+    if (kind == Kind::pack) return;
+    pool.run(matmul->tiles(), [&](int64_t tile, int thread) {
+      matmul->run(tile, a.data(), second, c.data(), thread, scratch_of(thread));
+    });
+  });
   const double weight_bytes = static_cast<double>(shape.k * shape.n) * static_cast<double>(size_of(shape.b));
   state.counters["weight_GB/s"] =
       benchmark::Counter(1e-9 * weight_bytes * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
@@ -118,7 +114,7 @@ void gpt2(benchmark::internal::Benchmark* bench) {
     for (const auto& [k, n] : {std::pair<int64_t, int64_t>{768, 2304}, {768, 768}, {768, 3072}, {3072, 768}})
       bench->Args({rows, k, n});
   }
-  bench->UseRealTime()->Unit(benchmark::kMicrosecond);
+  bench->UseManualTime()->Unit(benchmark::kMicrosecond);
 }
 // A few rows times one weight after the other out of more than the caches hold, as generation has them.
 void generation(benchmark::State& state, bool transposed) {

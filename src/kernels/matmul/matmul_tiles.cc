@@ -6,7 +6,6 @@
 
 #include "kernels/instruction_set.h"
 #include "kernels/matmul/pair_block.h"
-#include "kernels/matmul/prefetch.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/matmul/matmul_tiles.cc"
@@ -29,42 +28,64 @@ HWY_INLINE TileScratch scratch_of(const MatmulTile& tile, float* scratch) {
   return {scratch, block, block + block_words(tile.rows, tile.k)};
 }
 
-// A's part of some steps from begin, in memory; nothing beyond the end, and nothing of products so shallow (attention)
-// that A is in cache anyway.
-HWY_INLINE Prefetch memory_of_a(const MatmulTile& tile, int64_t begin, int64_t depth) {
+// A's part of some steps from begin, in memory: lines side by side in `rows` rows.
+struct MemoryOfA {
+  const std::byte* at = nullptr;
+  int64_t rows = 0, lines = 0, stride = 0;
+};
+// Nothing beyond the end, and nothing of products so shallow (attention) that A is in cache anyway.
+HWY_INLINE MemoryOfA memory_of_a(const MatmulTile& tile, int64_t begin, int64_t depth) {
   constexpr int64_t kShallow = 256;
   if (begin >= tile.k || tile.k <= kShallow) return {};
   const auto size = static_cast<int64_t>(size_of(tile.a_dtype));
   const auto* a = static_cast<const std::byte*>(tile.a);
   depth = std::min(depth, tile.k - begin);
-  if (tile.transpose_a) return Prefetch(a + begin * tile.lda * size, depth, tile.rows * size, tile.lda * size);
-  return Prefetch(a + begin * size, tile.rows, depth * size, tile.lda * size);
+  const auto lines = [&](int64_t elements) { return (elements * size + Lines::kBytes - 1) / Lines::kBytes; };
+  if (tile.transpose_a) return {a + begin * tile.lda * size, depth, lines(tile.rows), tile.lda * size};
+  return {a + begin * size, tile.rows, lines(depth), tile.lda * size};
 }
 
-// What is asked for of A before each block of C: its next block of k bit by bit, and at the tile's beginning the rows
-// after those that come first, which nobody asked for.
+// What the blocks of a tile ask for, one after another, in a block of k: A's next block of k, line by line of all its
+// rows, since no hardware follows rows that lie pages apart; and the next panel of B, where panels lie in memory.
 class ReadAhead {
  public:
-  ReadAhead(const MatmulTile& tile, int64_t begin, int64_t depth)
-      : next_(memory_of_a(tile, begin + depth, depth)), next_burst_(burst(next_.left(), blocks_of(tile))) {
-    if (begin > 0 || tile.transpose_a) return;
-    rows_ = memory_of_a(tile, begin, depth);
-    rows_burst_ = burst(rows_.left(), RowGroups(tile.rows).count);
-    rows_.ask(rows_burst_);
+  // steps: words of four bytes along k that a block multiplies, each a line of a panel's step.
+  HWY_INLINE ReadAhead(const MatmulTile& tile, int64_t begin, int64_t depth, int64_t steps)
+      : next_a_(memory_of_a(tile, begin + depth, depth)), a_block_(steps / kStepsALine) {
+    if (begin == 0 && !tile.transpose_a) ask_for_first_rows(memory_of_a(tile, begin, depth));
+    panel_lines_ = steps * kPanelColumns * BlockRows::kWord / Lines::kBytes;
   }
-  HWY_INLINE void ask() {
-    rows_.ask(rows_burst_);
-    next_.ask(next_burst_);
+  // Null where there is none.
+  HWY_INLINE void next_panel(const void* panel) {
+    b_ = static_cast<const std::byte*>(panel);
+    b_left_ = panel == nullptr ? 0 : panel_lines_;
+  }
+  HWY_INLINE AskedAhead for_block() {
+    AskedAhead asked;
+    if (line_ < next_a_.lines) {
+      asked.a = {next_a_.at + line_ * Lines::kBytes + row_ * next_a_.stride, next_a_.stride,
+                 std::min(a_block_, next_a_.rows - row_)};
+      row_ += asked.a.count;
+      if (row_ == next_a_.rows) row_ = 0, ++line_;
+    }
+    asked.b = {b_, Lines::kBytes, std::min(a_block_, b_left_)};
+    b_ += asked.b.count * Lines::kBytes;
+    b_left_ -= asked.b.count;
+    return asked;
   }
 
  private:
-  static int64_t burst(int64_t lines, int64_t times) { return (lines + times - 1) / times; }
-  static int64_t blocks_of(const MatmulTile& tile) {
-    return RowGroups(tile.rows).count * panels_of(tile.columns) * (kPanelColumns / kGemmWidth);
+  // At a tile's beginning: nobody asked for them.
+  static void ask_for_first_rows(const MemoryOfA& a) {
+    for (int64_t row = 0; row < std::min<int64_t>(a.rows, kGemmRows); ++row)
+      for (int64_t line = 0; line < a.lines; ++line) __builtin_prefetch(a.at + row * a.stride + line * Lines::kBytes, 0, 2);
   }
 
-  Prefetch next_, rows_;
-  int64_t next_burst_ = 0, rows_burst_ = 0;
+  MemoryOfA next_a_;
+  int64_t row_ = 0, line_ = 0;  // of it, what is asked for next
+  const std::byte* b_ = nullptr;
+  int64_t b_left_ = 0;
+  int64_t a_block_ = 0, panel_lines_ = 0;
 };
 
 // Rows of A that lie in memory with a step of k beside the next are read where they lie.
@@ -191,18 +212,19 @@ HWY_INLINE const uint32_t* pair_panel_of(const MatmulTile& tile, int64_t begin, 
 HWY_NOINLINE void run_pairs(const MatmulTile& tile, const TileScratch& scratch) {
   for (int64_t begin = 0; begin < tile.k; begin += kPairDepthBlock) {
     const int64_t steps = pairs_of(std::min(kPairDepthBlock, tile.k - begin));
-    ReadAhead ahead(tile, begin, kPairDepthBlock);
+    ReadAhead ahead(tile, begin, kPairDepthBlock, steps);
     const BlockRows rows = pair_rows_of(tile, begin, scratch);
     const bool is_last = begin + kPairDepthBlock >= tile.k;
     const BlockTarget target = {tile.c, tile.ldc, tile.accumulate || begin > 0, is_last ? tile.rounded : nullptr,
                                 tile.rounded_stride};
     for (int64_t first = 0; first < tile.columns; first += kPanelColumns) {
       const uint32_t* panel = pair_panel_of(tile, begin, first, reinterpret_cast<uint32_t*>(scratch.panel));
+      const bool has_next = tile.packed_b && first + kPanelColumns < tile.columns;
+      ahead.next_panel(has_next ? pair_panel_of(tile, begin, first + kPanelColumns, nullptr) : nullptr);
       for_blocks(tile.rows, std::min(kPanelColumns, tile.columns - first), rows,
                  [&](int64_t count, const std::byte* from, int64_t row, int64_t column, int64_t width) HWY_ATTR {
-                   ahead.ask();
                    pair_block_for(tile, count)(steps, from, rows.row, rows.step, panel + column,
-                                               target.at(row, first + column), width);
+                                               target.at(row, first + column), width, ahead.for_block());
                  });
     }
   }
@@ -213,12 +235,16 @@ void run_tile(const MatmulTile& tile, float* memory) {
   const TileScratch scratch = scratch_of(tile, memory);
   if (tile.in_pairs()) return run_pairs(tile, scratch);
   for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
-    ReadAhead ahead(tile, begin, kDepthBlock);
+    const int64_t depth = std::min(kDepthBlock, tile.k - begin);
+    ReadAhead ahead(tile, begin, kDepthBlock, depth);
     const BlockRows rows = rows_of(tile, begin, scratch);
+    const bool panels_in_memory = tile.packed_b && tile.b_dtype == DType::f32;
     for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
-      gemm_panel(tile.rows, std::min(kPanelColumns, tile.columns - column), std::min(kDepthBlock, tile.k - begin), rows,
-                 panel_of(tile, begin, column, scratch), tile.c + column, tile.ldc, tile.accumulate || begin > 0,
-                 [&] { ahead.ask(); });
+      const float* panel = panel_of(tile, begin, column, scratch);
+      const bool has_next = panels_in_memory && column + kPanelColumns < tile.columns;
+      ahead.next_panel(has_next ? panel_of(tile, begin, column + kPanelColumns, scratch) : nullptr);
+      gemm_panel(tile.rows, std::min(kPanelColumns, tile.columns - column), depth, rows, panel, tile.c + column,
+                 tile.ldc, tile.accumulate || begin > 0, [&] { return ahead.for_block(); });
     }
   }
 }

@@ -28,17 +28,21 @@ template <class Policy>
 
 template <class Policy, int kRows>
 [[gnu::noinline]] void pair_block(int64_t steps, const std::byte* a, int64_t row_bytes, int64_t step_bytes,
-                                  const uint32_t* __restrict b, const BlockTarget& target, int64_t columns) {
+                                  const uint32_t* __restrict b, const BlockTarget& target, int64_t columns,
+                                  const AskedAhead& asked) {
   constexpr int kLanes = Policy::kLanes, kWidth = 2 * kLanes;
   typename Policy::Sum left[kRows], right[kRows];
 #pragma GCC unroll 16
   for (int i = 0; i < kRows; ++i) {
     if (target.rounded != nullptr) __builtin_prefetch(target.rounded + i * target.rounded_stride, 1);
-    if (target.rounded == nullptr || target.accumulate) __builtin_prefetch(target.c + i * target.ldc, 1);
+    if (target.rounded == nullptr || target.accumulate) {
+      __builtin_prefetch(target.c + i * target.ldc, 1);
+      __builtin_prefetch(target.c + i * target.ldc + kLanes, 1);
+    }
     left[i] = right[i] = Policy::zero();
   }
   RowAddresses<kRows> rows(a, row_bytes, step_bytes);
-  for (int64_t p = 0; p < steps; ++p) {
+  const auto add_step = [&](int64_t p) __attribute__((always_inline)) {
     const auto b_left = Policy::load(b + p * kPanelColumns), b_right = Policy::load(b + p * kPanelColumns + kLanes);
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -47,7 +51,15 @@ template <class Policy, int kRows>
       right[i] = Policy::dot(right[i], factor, b_right);
     }
     rows.advance();
+  };
+  AskedAhead ahead = asked;
+  int64_t p = 0;
+  for (; p + kStepsALine <= steps; p += kStepsALine) {
+    ahead.ask();
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < kStepsALine; ++i) add_step(p + i);
   }
+  for (; p < steps; ++p) add_step(p);
   if (columns == kWidth) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) finish_pair_row<Policy>(left[i], right[i], target, i);

@@ -58,7 +58,7 @@ HWY_EXPORT(run_fma);
 HWY_EXPORT(copy_all);
 HWY_EXPORT(read_all);
 
-constexpr double kBudgetSeconds = 0.2;
+constexpr double kBudgetSeconds = kPeakSeconds;
 // A trial of multiplying lasts about as long as an op of a training step. In shorter ones a shared CPU shows clocks
 // that it does not hold: a tenth to a fifth more over 0.1 ms.
 constexpr double kStretchSeconds = 0.005;
@@ -71,7 +71,7 @@ double seconds_since(Clock::time_point start) {
 // The median rate (work / seconds) of trials within the budget: what the machine holds, whatever interrupts some of
 // them and whatever clock it shows for a moment. trial() returns the work it did.
 template <class Trial>
-double usual_rate(Trial trial) {
+double usual_rate(Trial trial, double budget_seconds = kBudgetSeconds) {
   trial();  // wakes threads, fills caches, raises the clock
   std::vector<double> rates;
   const auto begin = Clock::now();
@@ -79,7 +79,7 @@ double usual_rate(Trial trial) {
     const auto start = Clock::now();
     const double work = trial();
     rates.push_back(work / seconds_since(start));
-  } while (seconds_since(begin) < kBudgetSeconds);
+  } while (seconds_since(begin) < budget_seconds);
   const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
   std::ranges::nth_element(rates, middle);
   return *middle;
@@ -87,19 +87,20 @@ double usual_rate(Trial trial) {
 
 // The rate of loop(rounds) -> operations, run again and again by every thread of the pool at once.
 template <class Loop>
-double loop_gflops(const ThreadPool& pool, int64_t rounds, Loop loop) {
+double loop_gflops(const ThreadPool& pool, int64_t rounds, double budget_seconds, Loop loop) {
   std::vector<double> operations(static_cast<size_t>(pool.threads()));
-  return 1e-9 * usual_rate([&] {
-           pool.run(pool.threads(), [&](int64_t tile, int) {
-             const auto start = Clock::now();
-             double& done = operations[static_cast<size_t>(tile)] = 0;
-             do done += loop(rounds);
-             while (seconds_since(start) < kStretchSeconds);
-           });
-           double total = 0;
-           for (double done : operations) total += done;
-           return total;
-         });
+  const auto trial = [&] {
+    pool.run(pool.threads(), [&](int64_t tile, int) {
+      const auto start = Clock::now();
+      double& done = operations[static_cast<size_t>(tile)] = 0;
+      do done += loop(rounds);
+      while (seconds_since(start) < kStretchSeconds);
+    });
+    double total = 0;
+    for (double done : operations) total += done;
+    return total;
+  };
+  return 1e-9 * usual_rate(trial, budget_seconds);
 }
 
 // 64 MiB a thread, more than a core's share of any last-level cache, and 512 MiB at least: a few threads may have the
@@ -124,27 +125,27 @@ double bandwidth(const ThreadPool& pool, int64_t floats, double bytes_per_float,
 
 }  // namespace
 
-double fp32_peak_gflops(const ThreadPool& pool) {
-  return loop_gflops(pool, 50'000, [](int64_t rounds) {
+double fp32_peak_gflops(const ThreadPool& pool, double seconds) {
+  return loop_gflops(pool, 50'000, seconds, [](int64_t rounds) {
     float sink = 0;
     const double operations = HWY_DYNAMIC_DISPATCH(run_fma)(rounds, &sink);
     return sink == 0 ? 0.0 : operations;
   });
 }
 
-Bf16Peak bf16_peak(const ThreadPool& pool) {
+Bf16Peak bf16_peak(const ThreadPool& pool, double seconds) {
   Bf16Peak peak;
-  if (has_avx512_bf16()) peak = {loop_gflops(pool, 50'000, run_avx512_bf16), "AVX512-BF16"};
+  if (has_avx512_bf16()) peak = {loop_gflops(pool, 50'000, seconds, run_avx512_bf16), "AVX512-BF16"};
   if (has_amx_bf16()) {
-    const double amx = loop_gflops(pool, 20'000, run_amx_bf16);
+    const double amx = loop_gflops(pool, 20'000, seconds, run_amx_bf16);
     if (amx > peak.gflops) peak = {amx, "AMX"};
   }
   return peak;
 }
 
-double peak_gflops(const ThreadPool& pool, DType dtype) {
-  const double narrow = dtype == DType::bf16 ? bf16_peak(pool).gflops : 0;
-  return narrow > 0 ? narrow : fp32_peak_gflops(pool);
+double peak_gflops(const ThreadPool& pool, DType dtype, double seconds) {
+  const double narrow = dtype == DType::bf16 ? bf16_peak(pool, seconds).gflops : 0;
+  return narrow > 0 ? narrow : fp32_peak_gflops(pool, seconds);
 }
 
 double matmul_gflops(const ThreadPool& pool, DType dtype) {

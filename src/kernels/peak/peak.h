@@ -11,20 +11,22 @@
 
 namespace ingot::kernels {
 
-// Multiply-adds on registers alone, over 5 ms at a time, in the instruction set in use. 1 GFLOP/s = 10^9
-// multiplications or additions a second.
-double fp32_peak_gflops(const ThreadPool& pool);
+inline constexpr double kPeakSeconds = 0.2;
+
+// Multiply-adds on registers alone, over 5 ms at a time for so many seconds, in the instruction set in use. 1 GFLOP/s =
+// 10^9 multiplications or additions a second.
+double fp32_peak_gflops(const ThreadPool& pool, double seconds = kPeakSeconds);
 
 // The same for products of bf16 summed in fp32.
 struct Bf16Peak {
   double gflops = 0;         // 0: the CPU has no such instructions
   std::string instructions;  // "AMX", "AVX512-BF16" or ""
 };
-Bf16Peak bf16_peak(const ThreadPool& pool);
+Bf16Peak bf16_peak(const ThreadPool& pool, double seconds = kPeakSeconds);
 
 // The limit of products whose operands are stored so: the register-only loop of the instructions that multiply them.
 // bf16 where the CPU has none for it, and f16, are widened and multiplied in fp32.
-double peak_gflops(const ThreadPool& pool, DType dtype);
+double peak_gflops(const ThreadPool& pool, DType dtype, double seconds = kPeakSeconds);
 
 // Matrix products [128, 1024] x [1024, 1024] a thread by this program's own kernels (kernels/matmul), in f32, bf16 or
 // f16. What training can hope for.
