@@ -30,8 +30,9 @@ cmake --build build-fuzz --target "${targets[@]}"
 # make the runs a third faster.
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 export ASAN_OPTIONS=malloc_context_size=4:quarantine_size_mb=16
-# Without entropic scheduling, whose bookkeeping alone takes half the time of programs this fast.
-options=(-entropic=0 -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 -artifact_prefix="$root/build-fuzz/")
+# Without entropic scheduling, whose bookkeeping alone takes half the time of programs this fast, and without looking for
+# inputs of other processes in the corpus.
+options=(-entropic=0 -reload=0 -rss_limit_mb=4096 -timeout=20 -print_final_stats=1 -artifact_prefix="$root/build-fuzz/")
 if [ -n "$runs" ]; then options+=(-runs="$runs"); else options+=(-max_total_time="$seconds"); fi
 
 for source in "${sources[@]}"; do
