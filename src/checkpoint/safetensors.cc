@@ -146,24 +146,6 @@ auto find_by_name(const Range& range, std::string_view name, Name name_of_elemen
   return found != range.end() && name_of_element(*found) == name ? &*found : nullptr;
 }
 
-// weight_map of an index: tensor -> shard.
-Result<std::map<std::string, std::string>> read_index(const fs::path& path) {
-  const std::string where = path.string();
-  INGOT_ASSIGN(const std::string text, read_file(path));
-  if (text.size() > kMaxIndexBytes) return input_error("{}: an index of {} bytes is too large", where, text.size());
-  INGOT_ASSIGN(const json index, parse_strict_json(text, where));
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    return input_error("{}: it has no weight_map", where);
-  std::map<std::string, std::string> shards;
-  for (const auto& [tensor, shard] : index["weight_map"].items()) {
-    if (!shard.is_string() || !is_plain_file_name(shard.get_ref<const std::string&>()))
-      return input_error("{}: tensor \"{}\": {} is not the name of a file beside the index", where, tensor,
-                         shard.dump());
-    shards[tensor] = shard.get<std::string>();
-  }
-  return shards;
-}
-
 Result<SafetensorsModel> open_single(const fs::path& path) {
   INGOT_ASSIGN(SafetensorsFile file, SafetensorsFile::open(path));
   std::vector<SafetensorsModel::Tensor> tensors;
@@ -174,7 +156,8 @@ Result<SafetensorsModel> open_single(const fs::path& path) {
 }
 
 Result<SafetensorsModel> open_sharded(const fs::path& index_path) {
-  INGOT_ASSIGN(const auto shards, read_index(index_path));
+  INGOT_ASSIGN(const std::string text, read_file(index_path));
+  INGOT_ASSIGN(const auto shards, parse_safetensors_index(text, index_path.string()));
   std::map<std::string, SafetensorsFile> files;
   std::vector<SafetensorsModel::Tensor> tensors;
   for (const auto& [name, shard] : shards) {
@@ -217,6 +200,21 @@ std::string_view safetensors_name(DType dtype) {
 
 bool is_plain_file_name(std::string_view name) {
   return !name.empty() && name != "." && name != ".." && name.find_first_of(std::string_view("/\\\0", 3)) == name.npos;
+}
+
+Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view text, const std::string& where) {
+  if (text.size() > kMaxIndexBytes) return input_error("{}: an index of {} bytes is too large", where, text.size());
+  INGOT_ASSIGN(const json index, parse_strict_json(text, where));
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
+    return input_error("{}: it has no weight_map", where);
+  std::map<std::string, std::string> shards;
+  for (const auto& [tensor, shard] : index["weight_map"].items()) {
+    if (!shard.is_string() || !is_plain_file_name(shard.get_ref<const std::string&>()))
+      return input_error("{}: tensor \"{}\": {} is not the name of a file beside the index", where, tensor,
+                         shard.dump());
+    shards[tensor] = shard.get<std::string>();
+  }
+  return shards;
 }
 
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, const std::string& where) {

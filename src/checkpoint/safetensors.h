@@ -40,6 +40,9 @@ std::string_view safetensors_name(DType dtype);
 // The header of the file whose whole content is `file`; `where` begins every error.
 Result<SafetensorsHeader> parse_safetensors(std::span<const std::byte> file, const std::string& where);
 
+// The "weight_map" of a model.safetensors.index.json: tensor -> shard, a plain file name.
+Result<std::map<std::string, std::string>> parse_safetensors_index(std::string_view text, const std::string& where);
+
 // One file, memory-mapped. Views point into the map and live as long as this object (moving it keeps them valid). Their
 // data is aligned to their dtype only if the file's writer aligned it; convert_elements (checkpoint/convert.h) takes
 // any.

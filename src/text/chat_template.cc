@@ -13,9 +13,7 @@ Result<Json> read_config(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Json::object();
   INGOT_ASSIGN(const std::string text, read_file(path));
-  Json json = parse_json<Json>(text);
-  if (!json.is_object()) return input_error("{}: expected a JSON object", path.string());
-  return json;
+  return parse_json_object(text, path.string());
 }
 
 // "bos_token" and its like: strings, or objects with "content".
@@ -67,19 +65,23 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, std::string_vi
 Result<ChatTemplate> ChatTemplate::load(const fs::path& directory) {
   const fs::path config_path = directory / "tokenizer_config.json", file = directory / "chat_template.jinja";
   INGOT_ASSIGN(const Json config, read_config(config_path));
-  std::string source, name = file.string();
   std::error_code ignored;
   if (fs::exists(file, ignored)) {
-    INGOT_ASSIGN(source, read_file(file));
+    INGOT_ASSIGN(const std::string source, read_file(file));
+    if (!source.empty()) return parse(source, file.string(), special_tokens(config));
   } else {
-    INGOT_ASSIGN(source, template_of(JsonPlace(config, config_path.string(), "")["chat_template"]));
-    name = config_path.string() + ": chat_template";
+    INGOT_ASSIGN(auto configured, of_config(config, config_path.string()));
+    if (configured) return std::move(*configured);
   }
-  if (source.empty()) {
-    return input_error("{}: the model has no chat template (neither {} nor \"chat_template\" in {}); give a --prompt",
-                       directory.string(), file.filename().string(), config_path.filename().string());
-  }
-  return parse(source, name, special_tokens(config));
+  return input_error("{}: the model has no chat template (neither {} nor \"chat_template\" in {}); give a --prompt",
+                     directory.string(), file.filename().string(), config_path.filename().string());
+}
+
+Result<std::optional<ChatTemplate>> ChatTemplate::of_config(const Json& config, const std::string& source_name) {
+  INGOT_ASSIGN(const std::string source, template_of(JsonPlace(config, source_name, "")["chat_template"]));
+  if (source.empty()) return std::optional<ChatTemplate>();
+  INGOT_ASSIGN(ChatTemplate parsed, parse(source, source_name + ": chat_template", special_tokens(config)));
+  return std::optional(std::move(parsed));
 }
 
 Result<std::string> ChatTemplate::render(const Json& messages, bool add_generation_prompt) const {

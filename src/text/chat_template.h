@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,8 @@ class ChatTemplate {
   // Of a model's directory: chat_template.jinja, else "chat_template" of tokenizer_config.json (of several the one
   // named "default"). That there is none is an error. The configuration's special tokens (bos_token, …) are variables.
   static Result<ChatTemplate> load(const fs::path& directory);
+  // The part of load that reads what tokenizer_config.json holds, an object; nothing where it has no template.
+  static Result<std::optional<ChatTemplate>> of_config(const Json& tokenizer_config, const std::string& source_name);
 
   // messages: a list of objects with "role" and "content". add_generation_prompt: the text ends where an answer begins.
   Result<std::string> render(const Json& messages, bool add_generation_prompt) const;

@@ -2,9 +2,17 @@
 
 #include <algorithm>
 
+#include "base/json_text.h"
+
 namespace ingot {
 namespace {
 const Json kNull;
+}
+
+Result<Json> parse_json_object(std::string_view text, std::string_view source_name) {
+  Json json = parse_json<Json>(text);
+  if (!json.is_object()) return input_error("{}: expected a JSON object", source_name);
+  return json;
 }
 
 std::string describe(const Json& value) {

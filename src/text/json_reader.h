@@ -45,6 +45,9 @@ class JsonPlace {
   std::string source_, path_;
 };
 
+// The object that a text holds; any other text is an error that names the source.
+Result<Json> parse_json_object(std::string_view text, std::string_view source_name);
+
 // A short printable form of a value, for messages.
 std::string describe(const Json& value);
 

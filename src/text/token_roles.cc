@@ -1,19 +1,16 @@
 // Which token is BOS and which EOS: what the configuration files of a model directory say.
 #include "base/files.h"
-#include "base/json_text.h"
 #include "text/tokenizer_json.h"
 
 namespace ingot {
 namespace {
 
-// The file as JSON, null where it does not exist.
+// The file's object, null where it does not exist.
 Result<Json> read_optional(const fs::path& path) {
   std::error_code ignored;
   if (!fs::exists(path, ignored)) return Json();
   INGOT_ASSIGN(const std::string text, read_file(path));
-  Json json = parse_json<Json>(text);
-  if (!json.is_object()) return input_error("{}: expected a JSON object", path.string());
-  return json;
+  return parse_json_object(text, path.string());
 }
 
 // tokenizer_config.json: "bos_token" is a string, an object with "content", or null.
@@ -64,15 +61,18 @@ Status read_token_roles(const std::string& directory, TokenizerParts& parts) {
   const fs::path ids_path = fs::path(directory) / "generation_config.json";
   INGOT_ASSIGN(const Json names, read_optional(names_path));
   INGOT_ASSIGN(const Json ids, read_optional(ids_path));
-  const JsonPlace name_place(names, names_path.string(), ""), id_place(ids, ids_path.string(), "");
+  return read_token_roles({names, names_path.string(), ""}, {ids, ids_path.string(), ""}, parts);
+}
+
+Status read_token_roles(const JsonPlace& names, const JsonPlace& ids, TokenizerParts& parts) {
   // A name in the tokenizer's own configuration outranks an id in the generation's.
-  INGOT_ASSIGN(const std::vector<TokenId> starts, known_ids(id_place["bos_token_id"], parts));
-  INGOT_ASSIGN(parts.ends, known_ids(id_place["eos_token_id"], parts));
+  INGOT_ASSIGN(const std::vector<TokenId> starts, known_ids(ids["bos_token_id"], parts));
+  INGOT_ASSIGN(parts.ends, known_ids(ids["eos_token_id"], parts));
   if (!starts.empty()) parts.bos = starts.front();
   if (!parts.ends.empty()) parts.eos = parts.ends.front();
-  INGOT_TRY(by_name(name_place["bos_token"], parts, parts.bos));
-  INGOT_TRY(by_name(name_place["eos_token"], parts, parts.eos));
-  return parts.sentencepiece.empty() ? Status() : read_added_ends(name_place, parts);
+  INGOT_TRY(by_name(names["bos_token"], parts, parts.bos));
+  INGOT_TRY(by_name(names["eos_token"], parts, parts.eos));
+  return parts.sentencepiece.empty() ? Status() : read_added_ends(names, parts);
 }
 
 }  // namespace ingot

@@ -35,5 +35,7 @@ std::string write_tokenizer_json(const TokenizerParts& parts);
 
 // BOS and EOS as tokenizer_config.json and generation_config.json beside a tokenizer.json say, where they do.
 Status read_token_roles(const std::string& directory, TokenizerParts& parts);
+// The same from what the two files hold: an object or null each.
+Status read_token_roles(const JsonPlace& tokenizer_config, const JsonPlace& generation_config, TokenizerParts& parts);
 
 }  // namespace ingot
