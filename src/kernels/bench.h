@@ -33,8 +33,8 @@ inline double fp32_limit() {
   return limit;
 }
 
-// Times `work`, which does so many floating-point operations, and the peak of products in a dtype in turn: the median of
-// GFLOP/s and of the percentages of the peak before and after. The benchmark's time is the work's own.
+// Times `work`, which does so many floating-point operations, and the peak of products in a dtype in turn: the median
+// of GFLOP/s and of the percentages of the peak before and after. The benchmark's time is the work's own.
 template <class Work>
 void run_beside_peak(benchmark::State& state, const ThreadPool& pool, DType dtype, double flops, Work work) {
   using Clock = std::chrono::steady_clock;

@@ -59,8 +59,8 @@ struct Lines {
   int64_t step = kBytes, count = 0;
 };
 
-// What a block asks for while it multiplies, into the second-level cache: one line of each every kStepsALine steps. It is
-// spread over the steps since a burst of it would stop the products until memory has answered. Asking never faults.
+// What a block asks for while it multiplies, into the second-level cache: one line of each every kStepsALine steps. It
+// is spread over the steps since a burst of it would stop the products until memory has answered. Asking never faults.
 inline constexpr int64_t kStepsALine = 4;
 struct AskedAhead {
   Lines a, b;

@@ -20,9 +20,11 @@ namespace ingot::kernels::HWY_NAMESPACE {
 // stretches as long as the tile is wide. C holds the sums in between; it stays in the first-level cache.
 inline constexpr int64_t kStepsATime = 8;
 
-// C[:, column, …) (+)= A[:, p, p + kSteps) * B[p, p + kSteps).
+// C[:, column, …) (+)= A[:, p, p + kSteps) * B[p, p + kSteps). The steps after those are asked for where the tile has
+// them: what lies behind it is another thread's.
 template <int kRows, int kSteps>
 HWY_INLINE void add_steps(const MatmulTile& tile, int64_t p, int64_t column, bool accumulate, auto at) {
+  const int64_t ahead = (p + 2 * kStepsATime <= tile.k ? kStepsATime : 0) * tile.ldb;
   const int64_t a_row = tile.transpose_a ? 1 : tile.lda, a_step = tile.transpose_a ? tile.lda : 1;
   const float* a = tile.a_floats() + p * a_step;
   const float* b = tile.b_floats() + p * tile.ldb + column;
@@ -33,7 +35,7 @@ HWY_INLINE void add_steps(const MatmulTile& tile, int64_t p, int64_t column, boo
 #pragma GCC unroll 8
   for (int s = 0; s < kSteps; ++s) {
     const FloatVec values = at.load(b + s * tile.ldb);
-    __builtin_prefetch(b + (kStepsATime + s) * tile.ldb, 0, 2);
+    __builtin_prefetch(b + s * tile.ldb + ahead, 0, 2);
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) sums[i] = hn::MulAdd(set(a[i * a_row + s * a_step]), values, sums[i]);
   }

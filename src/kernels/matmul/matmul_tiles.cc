@@ -78,7 +78,8 @@ class ReadAhead {
   // At a tile's beginning: nobody asked for them.
   static void ask_for_first_rows(const MemoryOfA& a) {
     for (int64_t row = 0; row < std::min<int64_t>(a.rows, kGemmRows); ++row)
-      for (int64_t line = 0; line < a.lines; ++line) __builtin_prefetch(a.at + row * a.stride + line * Lines::kBytes, 0, 2);
+      for (int64_t line = 0; line < a.lines; ++line)
+        __builtin_prefetch(a.at + row * a.stride + line * Lines::kBytes, 0, 2);
   }
 
   MemoryOfA next_a_;
