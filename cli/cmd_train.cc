@@ -58,7 +58,7 @@ Status run_train(const TrainFlags& flags) {
 void add_train(CLI::App& app, Command& command) {
   auto flags = std::make_shared<TrainFlags>();
   CLI::App* verb = app.add_subcommand("train", "Trains a model; resumes by itself from the newest complete checkpoint");
-  verb->footer("Example: ingot train config.yaml optimizer.learning_rate=3e-4 training.steps=1000");
+  verb->footer("Example: ingot train config.yaml optimizer.learning_rate=3e-4 output_dir=runs/other");
   verb->add_option("config", flags->config, "Configuration file (YAML)")->required();
   verb->add_option("overrides", flags->overrides, "Keys to override, as key=value");
   verb->add_option("--threads", flags->threads, "Threads (default: OMP_NUM_THREADS, else the usable cores)")
