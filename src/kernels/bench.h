@@ -28,10 +28,6 @@ inline double copy_limit() {
   static const double limit = copy_bandwidth(ThreadPool(1));
   return limit;
 }
-inline double fp32_limit() {
-  static const double limit = fp32_peak_gflops(ThreadPool(1));
-  return limit;
-}
 
 // Times `work`, which does so many floating-point operations, and the peak of products in a dtype in turn: the median
 // of GFLOP/s and of the percentages of the peak before and after. The benchmark's time is the work's own.

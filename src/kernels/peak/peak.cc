@@ -58,7 +58,6 @@ HWY_EXPORT(run_fma);
 HWY_EXPORT(copy_all);
 HWY_EXPORT(read_all);
 
-constexpr double kBudgetSeconds = kPeakSeconds;
 // A trial of multiplying lasts about as long as an op of a training step. In shorter ones a shared CPU shows clocks
 // that it does not hold: a tenth to a fifth more over 0.1 ms.
 constexpr double kStretchSeconds = 0.005;
@@ -71,7 +70,7 @@ double seconds_since(Clock::time_point start) {
 // The median rate (work / seconds) of trials within the budget: what the machine holds, whatever interrupts some of
 // them and whatever clock it shows for a moment. trial() returns the work it did.
 template <class Trial>
-double usual_rate(Trial trial, double budget_seconds = kBudgetSeconds) {
+double usual_rate(Trial trial, double budget_seconds = kPeakSeconds) {
   trial();  // wakes threads, fills caches, raises the clock
   std::vector<double> rates;
   const auto begin = Clock::now();
