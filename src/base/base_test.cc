@@ -108,10 +108,28 @@ TEST(Shape, CountsNegativeAxesFromTheEnd) {
 }
 
 TEST(ThreadPool, RunsEveryTileOnce) {
-  for (int threads : {1, 2, 5}) {
-    std::vector<std::atomic<int>> seen(101);
-    ThreadPool(threads).run(101, [&](int64_t tile, int) { ++seen[static_cast<size_t>(tile)]; });
-    for (const auto& count : seen) EXPECT_EQ(count, 1);
+  for (const int threads : {1, 2, 5, 70})
+    for (const int64_t tiles : {0, 1, 2, 3, 64, 101, 5000}) {
+      SCOPED_TRACE(std::to_string(tiles) + " tiles on " + std::to_string(threads) + " threads");
+      std::vector<std::atomic<int>> seen(static_cast<size_t>(tiles));
+      ThreadPool(threads).run(tiles, [&](int64_t tile, int thread) {
+        ++seen[static_cast<size_t>(tile)];
+        EXPECT_LT(thread, threads);
+      });
+      for (const auto& count : seen) EXPECT_EQ(count, 1);
+    }
+}
+
+// One thread's tiles wait until the others have done all the rest.
+TEST(ThreadPool, TakesTilesFromAThreadThatIsBusy) {
+  constexpr int64_t kTiles = 200;
+  for (const int64_t slow : {int64_t{0}, kTiles / 2, kTiles - 1}) {
+    std::atomic<int64_t> done = 0;
+    ThreadPool(3).run(kTiles, [&](int64_t tile, int) {
+      while (tile == slow && done < kTiles - 1) std::this_thread::yield();
+      ++done;
+    });
+    EXPECT_EQ(done, kTiles);
   }
 }
 

@@ -2,6 +2,9 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <mutex>
@@ -28,6 +31,52 @@ class RunTimer {
  private:
   ThreadTime* time_;
   int64_t begin_ = 0;
+};
+
+// The tiles of a run that are left. Every thread begins with a run of neighbours, whose operands are mostly neighbours
+// in memory: memory is read some 20% faster in long stretches (bench/README.md). Whoever has none left takes from the
+// end of another's, so that threads end together whatever tiles take.
+class TilesLeft {
+ public:
+  TilesLeft(int64_t tiles, int threads) : runs_(std::min(threads, kMostRuns)), threads_(threads) {
+    INGOT_CHECK(tiles <= UINT32_MAX, "a run of {} tiles", tiles);
+    for (int i = 0; i < runs_; ++i) {
+      const Range range = split_evenly(tiles, runs_, i);
+      at(i).left.store(packed(static_cast<uint64_t>(range.begin), static_cast<uint64_t>(range.end)),
+                       std::memory_order_relaxed);
+    }
+  }
+
+  // -1: none.
+  int64_t next(int thread) {
+    const int own = static_cast<int>(int64_t{thread} * runs_ / threads_);
+    if (const int64_t tile = take(at(own), 1, 0); tile >= 0) return tile;
+    for (int i = 1; i < runs_; ++i)
+      if (const int64_t tile = take(at((own + i) % runs_), 0, 1); tile >= 0) return tile;
+    return -1;
+  }
+
+ private:
+  static constexpr int kMostRuns = 64;  // more threads share them
+  struct alignas(64) Run {
+    std::atomic<uint64_t> left;  // [begin, end) in one word
+  };
+  static uint64_t packed(uint64_t begin, uint64_t end) { return begin << 32 | end; }
+  Run& at(int index) { return all_[static_cast<size_t>(index)]; }
+
+  // Takes `first` tiles from the beginning or `last` from the end, one in all.
+  static int64_t take(Run& run, uint64_t first, uint64_t last) {
+    uint64_t left = run.left.load(std::memory_order_relaxed);
+    while (true) {
+      const uint64_t begin = left >> 32, end = left & UINT32_MAX;
+      if (begin == end) return -1;
+      if (run.left.compare_exchange_weak(left, packed(begin + first, end - last), std::memory_order_relaxed))
+        return static_cast<int64_t>(first == 1 ? begin : end - 1);
+    }
+  }
+
+  std::array<Run, kMostRuns> all_;
+  int runs_, threads_;
 };
 
 }  // namespace
@@ -59,13 +108,13 @@ void ThreadPool::run(int64_t tiles, FunctionRef<void(int64_t, int)> body) const 
   std::exception_ptr failure;
   std::mutex mutex;
   ThreadTime* const times = times_;
-#pragma omp parallel num_threads(threads_) default(none) shared(tiles, body, failure, mutex, times)
+  TilesLeft left(tiles, threads_);
+#pragma omp parallel num_threads(threads_) default(none) shared(left, body, failure, mutex, times)
   {
     const int thread = omp_get_thread_num();
     const RunTimer timer(times, thread);
     bool had_tiles = false;
-#pragma omp for schedule(dynamic, 1) nowait
-    for (int64_t tile = 0; tile < tiles; ++tile) {
+    for (int64_t tile = left.next(thread); tile >= 0; tile = left.next(thread)) {
       const FlushDenormals flush;
       had_tiles = true;
       try {
