@@ -164,12 +164,13 @@ Status run_generate(const GenerateFlags& flags) {
   options.ends = tokenizer.end_ids();
 
   const ThreadPool pool(default_threads(static_cast<int>(flags.threads)));
+  const MixedPrecision precision = {dtype_of(flags.precision), {}};
   const int64_t sequences = std::min(flags.batch_size, static_cast<int64_t>(prompts.size()));
   INGOT_ASSIGN(auto generator, Generator::create(model.model,
                                                  {.tokens = longest + std::min(options.max_tokens, context),
                                                   .sequences = sequences,
-                                                  .weights = weights,
-                                                  .precision = {dtype_of(flags.precision), {}}},
+                                                  .weights = for_generation(weights, precision),
+                                                  .precision = precision},
                                                  pool));
   INGOT_TRY(load_weights_as_kept(model.directory, model.model, generator->arena(), pool));
   for (size_t first = 0; first < prompts.size(); first += static_cast<size_t>(sequences))

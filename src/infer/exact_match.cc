@@ -134,10 +134,12 @@ Result<std::vector<ExactMatch>> score_exact_match(const LoadedModel& model,
     longest = std::max(longest, static_cast<int64_t>(ids.size()));
     prompts.push_back(std::move(ids));
   }
-  INGOT_ASSIGN(
-      auto generator,
-      Generator::create(model.model, {.tokens = longest + options.max_tokens, .precision = options.precision}, pool));
-  INGOT_TRY(load_weights(model.directory, model.model, generator->arena()));
+  INGOT_ASSIGN(auto generator, Generator::create(model.model,
+                                                 {.tokens = longest + options.max_tokens,
+                                                  .weights = for_generation(WeightFormat::fp32, options.precision),
+                                                  .precision = options.precision},
+                                                 pool));
+  INGOT_TRY(load_weights_as_kept(model.directory, model.model, generator->arena(), pool));
   for (size_t i = 0; i < questions.size(); ++i) {
     INGOT_ASSIGN(results[i].text, answer(*generator, tokenizer, prompts[i], options, options.sampling.seed + i));
     const std::string given = normalized_answer(results[i].text, options.ignore_case);

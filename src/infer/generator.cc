@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
+#include "base/clock.h"
 #include "passes/pipeline.h"
 #include "passes/quantize_weights.h"
+#include "passes/transpose_weights.h"
 
 namespace ingot {
 namespace {
@@ -23,10 +24,6 @@ int64_t batch_for(int64_t left, int64_t room) {
     if (batch >= left) break;
   }
   return best;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 ProgramInput input_of(const char* name, const std::vector<int32_t>& values, const Shape& shape) {
@@ -47,6 +44,7 @@ Result<Graph> generation_graph(const Model& model, const CachedBuildOptions& opt
   graph.name = "generation";
   Builder builder(graph);
   model.build_cached(builder, options);
+  if (weights == WeightFormat::transposed) transpose_weights(graph, context);
   if (weights == WeightFormat::int8) quantize_weights(graph, context);
   INGOT_TRY(run_passes(graph, forward_passes(), context));
   INGOT_TRY(run_passes(graph, backward_passes(), context));
@@ -212,7 +210,7 @@ Result<std::vector<Generation>> generate(Generator& generator, std::span<const s
     courses.push_back({Sampler(sampling), static_cast<int64_t>(prompts[i].size()), {}});
   }
   INGOT_TRY(generator.prepare(longest(pieces)));
-  auto start = std::chrono::steady_clock::now();
+  auto start = Clock::now();
   INGOT_ASSIGN(std::span<const float> logits, generator.feed(pieces));
   for (Course& course : courses) {
     course.result.prefill_seconds = seconds_since(start);
@@ -220,7 +218,7 @@ Result<std::vector<Generation>> generate(Generator& generator, std::span<const s
   }
   const size_t width = logits.size() / pieces.size();
 
-  start = std::chrono::steady_clock::now();
+  start = Clock::now();
   const auto advance = [&](size_t i) -> Status {
     Course& course = courses[i];
     INGOT_ASSIGN(const int32_t token, course.sampler.sample(logits.subspan(i * width, width), course.position++));

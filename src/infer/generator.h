@@ -29,8 +29,8 @@ struct GeneratorOptions {
 
 using Tokens = std::span<const int32_t>;
 
-// One thread at a time. Owns the arena (weights under their Hugging Face names, or those of passes/quantize_weights.h,
-// and the caches). Model and pool must outlive it.
+// One thread at a time. Owns the arena (weights under their Hugging Face names, or those of passes/quantize_weights.h
+// and transpose_weights.h, and the caches). Model and pool must outlive it.
 class Generator {
  public:
   // Compiles the step of one token; all weights are zero until the arena's variables are filled (load_weights_as_kept).

@@ -149,6 +149,32 @@ TEST(Generator, Int8WeightsAreTheRoundedOnes) {
   }
 }
 
+// Weights that products read the other way round give the same logits; none is left in both forms.
+TEST(Generator, TransposedWeightsAreTheSameOnes) {
+  const ThreadPool pool(2);
+  for (const char* json : {kGpt2, kLlama, testing::kTiedLlama, kGemma2}) {
+    SCOPED_TRACE(json);
+    const Model model = model_of(json);
+    const fs::path directory = fs::temp_directory_path() / "ingot_infer_transposed";
+    auto plain = generator_of(model, 64, pool);
+    ASSERT_TRUE(write_model_directory(directory, model, nullptr, plain->arena()).ok());
+    ASSERT_EQ(for_generation(WeightFormat::fp32, {}), WeightFormat::transposed);
+    auto turned = Generator::create(model, {.tokens = 64, .weights = WeightFormat::transposed}, pool).value();
+    ASSERT_TRUE(load_weights_as_kept(directory, model, turned->arena(), pool).ok());
+    EXPECT_EQ(turned->arena().variables().bytes(), plain->arena().variables().bytes());
+    const bool has_inputs_first = json == kGpt2;
+    EXPECT_EQ(turned->arena().variables().find("transformer.h.0.mlp.c_fc.weight.transposed") != nullptr,
+              has_inputs_first);
+    EXPECT_EQ(turned->arena().variables().find("transformer.h.0.mlp.c_fc.weight"), nullptr);
+    const std::vector<int32_t> ids = some_ids(60);
+    for (const size_t size : {size_t{1}, size_t{30}, size_t{4}, size_t{25}}) {
+      const Tokens piece = Tokens(ids).subspan(static_cast<size_t>(plain->length()), size);
+      expect_close(fed(*turned, piece), fed(*plain, piece), fmt::format("{} tokens", size));
+    }
+    (void)ingot::remove_all(directory);
+  }
+}
+
 TEST(Generator, WeightsThatAreNotFiniteCannotBeRounded) {
   const ThreadPool pool(1);
   const Model model = model_of(kLlama);

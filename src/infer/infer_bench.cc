@@ -2,25 +2,13 @@
 // caches, at the rate that `ingot check` shows. Arguments: threads, tokens before, bits of a weight.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <chrono>
-
+#include "base/clock.h"
+#include "base/median.h"
 #include "infer/generator.h"
 #include "kernels/peak/peak.h"
 
 namespace ingot {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
 
 // What one token reads at least: every weight but the learned positions, and the caches as far as they are filled.
 double bytes_a_token(const Generator& generator, int64_t context) {
@@ -38,7 +26,7 @@ double bytes_a_token(const Generator& generator, int64_t context) {
 void generate_a_token(benchmark::State& state) {
   const ThreadPool pool(static_cast<int>(state.range(0)));
   const Model model = Model::preset("gpt2-124m").value();
-  const WeightFormat weights = state.range(2) == 8 ? WeightFormat::int8 : WeightFormat::fp32;
+  const WeightFormat weights = state.range(2) == 8 ? WeightFormat::int8 : for_generation(WeightFormat::fp32, {});
   auto generator = Generator::create(model, {.tokens = 512, .weights = weights}, pool).value();
   const std::vector<int32_t> prompt(static_cast<size_t>(state.range(1)), 1);
   if (!generator->feed(prompt).ok()) return state.SkipWithError("the prompt does not fit");

@@ -5,8 +5,10 @@
 
 #include "checkpoint/convert.h"
 #include "infer/generator.h"
+#include "kernels/layout/layout.h"
 #include "kernels/quantized/quantized.h"
 #include "passes/quantize_weights.h"
+#include "passes/transpose_weights.h"
 #include "train/model_directory.h"
 
 namespace ingot {
@@ -31,6 +33,16 @@ Status quantize_into(const QuantizedName& name, const float* weight, const Tenso
                      name.parameter);
 }
 
+// A weight [inputs, outputs] as [outputs, inputs].
+void transpose_into(const float* weight, const TensorView& to, const ThreadPool& pool) {
+  const int64_t outputs = to.shape[0], inputs = to.shape[1];
+  pool.run((outputs + kRowsATile - 1) / kRowsATile, [&](int64_t tile, int) {
+    const int64_t begin = tile * kRowsATile, end = std::min(outputs, begin + kRowsATile);
+    kernels::transpose(weight + begin, outputs, to.as<float>() + begin * inputs, inputs, inputs, end - begin,
+                       sizeof(float));
+  });
+}
+
 // The names of the weights that are kept in 8 bits.
 Result<std::vector<QuantizedName>> quantized_names(const Model& model) {
   PassContext passes;
@@ -53,12 +65,18 @@ Status load_weights_as_kept(const fs::path& directory, const Model& model, const
   std::vector<float> plain;
   return for_each_weight(directory, model, [&](const std::string& parameter, const ConstTensorView& tensor) -> Status {
     fill_weight(arena, parameter, tensor);
-    for (const bool transposed : {false, true}) {
-      const QuantizedName name{parameter, transposed};
-      if (arena.variables().find(name.values()) == nullptr) continue;
+    const auto is_kept = [&](const std::string& name) { return arena.variables().find(name) != nullptr; };
+    const auto in_fp32 = [&] {
       plain.resize(static_cast<size_t>(tensor.shape.elements()));
       convert_to_f32(tensor, plain);
-      INGOT_TRY(quantize_into(name, plain.data(), arena.variable(name.values()), arena.variable(name.scales()), pool));
+      return plain.data();
+    };
+    if (const std::string name = transposed_name(parameter); is_kept(name))
+      transpose_into(in_fp32(), arena.variable(name), pool);
+    for (const bool transposed : {false, true}) {
+      const QuantizedName name{parameter, transposed};
+      if (!is_kept(name.values())) continue;
+      INGOT_TRY(quantize_into(name, in_fp32(), arena.variable(name.values()), arena.variable(name.scales()), pool));
     }
     return {};
   });

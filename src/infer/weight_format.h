@@ -1,4 +1,5 @@
-// In which form generation and evaluation keep a model's weights: as fp32, or those that products read in 8 bits
+// In which form generation and evaluation keep a model's weights: in fp32 as its directory has them, in fp32 as
+// products of a few rows read them fastest (passes/transpose_weights.h), or those that products read in 8 bits
 // (passes/quantize_weights.h).
 #pragma once
 
@@ -8,13 +9,19 @@
 #include "base/files.h"
 #include "base/parallel.h"
 #include "models/model.h"
+#include "passes/pass.h"
 #include "runtime/arena.h"
 
 namespace ingot {
 
-enum class WeightFormat { fp32, int8 };
-// Error (usage): another name.
+enum class WeightFormat { fp32, transposed, int8 };
+// "fp32" or "int8". Error (usage): another name.
 Result<WeightFormat> weight_format_from(std::string_view name);
+
+// What a generator had best keep where fp32 is asked for: copies in 16 bits are made of plain weights.
+inline WeightFormat for_generation(WeightFormat weights, const MixedPrecision& precision) {
+  return weights == WeightFormat::fp32 && precision.dtype == DType::f32 ? WeightFormat::transposed : weights;
+}
 
 // Fills the weights of an arena, in the form that each has there, from a Hugging Face directory or a checkpoint. Errors
 // as load_weights, and input for a weight that is not finite where it is to be rounded.

@@ -26,9 +26,6 @@ HWY_BEFORE_NAMESPACE();
 namespace ingot::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// How far ahead of its use streamed memory is asked for: the hardware's prefetchers stop at each page.
-inline constexpr int64_t kBytesAhead = 4096;
-
 using FloatTag = hn::ScalableTag<float>;
 using FloatVec = hn::Vec<FloatTag>;
 

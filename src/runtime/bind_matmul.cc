@@ -1,10 +1,8 @@
 // Matrix products, plain and with an elementwise program around them: each tile of the product goes through the program
 // while it is in cache.
 #include <algorithm>
-#include <optional>
 
 #include "kernels/matmul/matmul.h"
-#include "kernels/matmul/split_product.h"
 #include "memory/variables.h"
 #include "ops/linear.h"
 #include "ops/matmul.h"
@@ -41,26 +39,20 @@ bool pays_to_pack(const MatmulShape& shape) {
 
 class Product {
  public:
-  // `into_tiles`: run_into() will be called in place of run().
-  static Result<Product> create(MatmulShape shape, int threads, bool into_tiles = false) {
-    if (!into_tiles && kernels::SplitProduct::fits(shape)) return Product(kernels::SplitProduct(shape));
+  static Result<Product> create(MatmulShape shape, int threads) {
     shape.packed_b = pays_to_pack(shape);
     INGOT_ASSIGN(auto matmul, Matmul::create(shape, threads));
     return Product(std::move(matmul));
   }
   int64_t temporary_bytes() const {
-    if (split_) return static_cast<int64_t>(split_->workspace_bytes());
     return matmul_->shape().packed_b ? static_cast<int64_t>(matmul_->packed_b_bytes()) : 0;
   }
-  int64_t scratch_bytes() const { return split_ ? 0 : static_cast<int64_t>(matmul_->scratch_bytes()); }
+  int64_t scratch_bytes() const { return static_cast<int64_t>(matmul_->scratch_bytes()); }
   int64_t max_tile_elements() const { return matmul_->max_tile_elements(); }
 
   // after(tile, thread) is called by the thread that computed the tile.
   template <class After>
   void run(const RunArguments& args, const std::byte* a, const std::byte* b, std::byte* c, const After& after) const {
-    if (split_)
-      return run_split(args, reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b),
-                       reinterpret_cast<float*>(c), after);
     const std::byte* operand = packed(args, b);
     args.pool.run(matmul_->tiles(), [&](int64_t tile, int thread) {
       matmul_->run(tile, a, operand, c, thread, args.scratch_of(thread));
@@ -91,19 +83,8 @@ class Product {
   }
 
   explicit Product(std::unique_ptr<Matmul> matmul) : matmul_(std::move(matmul)) {}
-  explicit Product(const kernels::SplitProduct& split) : split_(split) {}
 
-  template <class After>
-  void run_split(const RunArguments& args, const float* a, const float* b, float* c, const After& after) const {
-    args.pool.run(split_->parts(), [&](int64_t part, int) { split_->run_part(part, a, b, args.temporary); });
-    args.pool.run(split_->tiles(), [&](int64_t tile, int thread) {
-      split_->combine(tile, args.temporary, c);
-      after(split_->tile(tile), thread);
-    });
-  }
-
-  std::unique_ptr<Matmul> matmul_;  // or
-  std::optional<kernels::SplitProduct> split_;
+  std::unique_ptr<Matmul> matmul_;
 };
 
 constexpr auto kNothingAfter = [](const Matmul::Tile&, int) {};
@@ -231,7 +212,7 @@ KernelResult bind_linear(const NodeView& node) {
   const ProductPlace place = place_of_product(attributes, dtypes);
   MatmulShape shape = shape_of(extents, false, attributes.transpose_b, node.input(0), node.input(1));
   if (place.in_output) shape.c = dtypes.outputs[place.output];
-  INGOT_ASSIGN(Product product, Product::create(shape, node.threads, !place.in_output));
+  INGOT_ASSIGN(Product product, Product::create(shape, node.threads));
   return std::unique_ptr<NodeKernel>(
       new LinearKernel(std::move(product), std::move(runner), std::move(view), std::move(dtypes), place));
 }

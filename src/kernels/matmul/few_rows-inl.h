@@ -1,5 +1,5 @@
 // Products of a few rows (generation): one reading of B from memory is all that they can cost, so B goes through the
-// registers as it lies, without packing, and is asked for early. Included once for each instruction set (see Highway's
+// registers as it lies, without packing. Included once for each instruction set (see Highway's
 // foreach_target.h).
 #if defined(INGOT_KERNELS_FEW_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef INGOT_KERNELS_FEW_ROWS_INL_H_
@@ -20,8 +20,7 @@ namespace ingot::kernels::HWY_NAMESPACE {
 // stretches as long as the tile is wide. C holds the sums in between; it stays in the first-level cache.
 inline constexpr int64_t kStepsATime = 8;
 
-// C[:, column, …) (+)= A[:, p, p + kSteps) * B[p, p + kSteps). The steps after those are asked for where the tile has
-// them: what lies behind it is another thread's.
+// C[:, column, …) (+)= A[:, p, p + kSteps) * B[p, p + kSteps). The steps after those are asked for where there are any.
 template <int kRows, int kSteps>
 HWY_INLINE void add_steps(const MatmulTile& tile, int64_t p, int64_t column, bool accumulate, auto at) {
   const int64_t ahead = (p + 2 * kStepsATime <= tile.k ? kStepsATime : 0) * tile.ldb;
@@ -56,7 +55,7 @@ HWY_NOINLINE void few_rows_plain(const MatmulTile& tile) {
 }
 
 // One column of C with B in memory as [columns, k]; A is not transposed. Columns go by one behind the other, so that B
-// is one long stretch of memory.
+// is one long stretch of memory, which the hardware asks for early enough by itself (asking for it here too is slower).
 template <int kRows>
 HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
   constexpr int kSums = kRows <= 2 ? 4 : 2;
@@ -68,7 +67,6 @@ HWY_INLINE void few_dots(const MatmulTile& tile, int64_t column) {
     for (int s = 0; s < kSums; ++s) sums[i][s] = hn::Zero(kFloat);
   const auto add_vector = [&](int64_t p, auto at, int s) HWY_ATTR {
     const FloatVec values = at.load(b + p);
-    __builtin_prefetch(b + p + kBytesAhead / static_cast<int64_t>(sizeof(float)), 0, 2);
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(a + i * tile.lda + p), values, sums[i][s]);
   };

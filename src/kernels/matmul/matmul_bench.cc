@@ -6,7 +6,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "base/parallel.h"
@@ -14,7 +13,6 @@
 #include "kernels/bench.h"
 #include "kernels/huge_buffer.h"
 #include "kernels/layout/layout.h"
-#include "kernels/matmul/split_product.h"
 #include "kernels/peak/peak.h"
 
 namespace ingot::kernels {
@@ -136,15 +134,8 @@ void generation(benchmark::State& state, bool transposed) {
                   scratch.data() + scratch_stride * static_cast<size_t>(thread));
     });
   };
-  std::optional<SplitProduct> split;
-  if (SplitProduct::fits(shape)) split.emplace(shape);
-  std::vector<std::byte> workspace(split ? split->workspace_bytes() : 0);
-  const auto in_parts = [&](const float* weight) {
-    pool.run(split->parts(), [&](int64_t part, int) { split->run_part(part, a.data(), weight, workspace.data()); });
-    pool.run(split->tiles(), [&](int64_t tile, int) { split->combine(tile, workspace.data(), c.data()); });
-  };
   for (auto _ : state)
-    for (int64_t i = 0; i < weights; ++i) split ? in_parts(b.data() + i * k * n) : whole(b.data() + i * k * n);
+    for (int64_t i = 0; i < weights; ++i) whole(b.data() + i * k * n);
   const double bytes = static_cast<double>(weights * k * n) * 4;
   state.counters["weight_GB/s"] =
       benchmark::Counter(1e-9 * bytes * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);

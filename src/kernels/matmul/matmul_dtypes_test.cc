@@ -7,7 +7,6 @@
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/matmul_reference.h"
 #include "kernels/matmul/matmul_tiles.h"
-#include "kernels/matmul/split_product.h"
 #include "kernels/testing.h"
 
 namespace ingot::kernels {
@@ -438,7 +437,6 @@ TEST(MatmulDTypes, WhatIsNotThereIsRefused) {
   s = plain;
   s.accumulate = true;
   EXPECT_THROW((*Matmul::create(s, 1))->run_into(0, nullptr, nullptr, nullptr, 4, 0, nullptr), BugError);
-  EXPECT_FALSE(SplitProduct::fits(with_dtypes(shape_of(1, 768, 768, 0, 0), DType::f32, DType::bf16, DType::f32)));
 }
 
 }  // namespace

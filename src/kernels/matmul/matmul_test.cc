@@ -10,7 +10,6 @@
 #include "base/rng.h"
 #include "kernels/instruction_set.h"
 #include "kernels/matmul/matmul_reference.h"
-#include "kernels/matmul/split_product.h"
 
 namespace ingot::kernels {
 namespace {
@@ -198,48 +197,6 @@ TEST(Matmul, RefusesWhatItCannotCompute) {
   EXPECT_FALSE(Matmul::create(s, 1).ok());
   s = shape_of(-1, 4, 4, 0, 0);
   EXPECT_FALSE(Matmul::create(s, 1).ok());
-}
-
-TEST(SplitProduct, AgreesWithTheReferenceAndIsTheSameOnAnyNumberOfThreads) {
-  for (const std::string& name : all_instruction_sets()) {
-    SCOPED_TRACE(name);
-    ASSERT_TRUE(choose_instruction_set(name).ok());
-    for (const int64_t rows : {1, 2, 3, 4})
-      for (const auto& [k, n] : {std::pair<int64_t, int64_t>{139, 1003}, {1031, 130}, {16, 8192}, {2048, 64}})
-        for (const bool accumulate : {false, true}) {
-          SCOPED_TRACE(fmt::format("{} x {} x {}", rows, k, n));
-          MatmulShape shape = shape_of(rows, n, k, 0, 5);
-          shape.accumulate = accumulate;
-          ASSERT_TRUE(SplitProduct::fits(shape));
-          const SplitProduct split(shape);
-          const Operands o = operands_of(shape);
-          std::vector<std::vector<float>> results;
-          for (const int threads : {1, 3}) {
-            const ThreadPool pool(threads);
-            std::vector<std::byte> workspace(split.workspace_bytes(), std::byte{0xff});  // NaN wherever it is read
-            std::vector<float> c = o.c;
-            pool.run(split.parts(),
-                     [&](int64_t part, int) { split.run_part(part, o.a.data(), o.b.data(), workspace.data()); });
-            pool.run(split.tiles(), [&](int64_t tile, int) { split.combine(tile, workspace.data(), c.data()); });
-            results.push_back(std::move(c));
-          }
-          EXPECT_EQ(0, std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float)));
-          std::vector<float> expected = o.c;
-          matmul_reference(shape, o.a.data(), o.b.data(), expected.data());
-          for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(results[0][i], expected[i], 2e-4) << i;
-        }
-  }
-  ASSERT_TRUE(choose_instruction_set(all_instruction_sets().front()).ok());
-}
-
-TEST(SplitProduct, IsForAFewRowsOfLongPlainWeights) {
-  EXPECT_TRUE(SplitProduct::fits(shape_of(1, 768, 768, 0, 0)));
-  MatmulShape transposed = shape_of(1, 768, 768, 0, 0);
-  transposed.transpose_b = true;
-  EXPECT_FALSE(SplitProduct::fits(transposed));
-  EXPECT_FALSE(SplitProduct::fits(shape_of(5, 768, 768, 0, 0)));
-  EXPECT_FALSE(SplitProduct::fits(shape_of(1, 64, 64, 0, 0)));
-  EXPECT_FALSE(SplitProduct::fits(shape_of(0, 768, 768, 0, 0)));
 }
 
 }  // namespace

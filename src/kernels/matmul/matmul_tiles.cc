@@ -297,14 +297,6 @@ bool has_pair_dots() {
   return HWY_TARGET == HWY_AVX3 && has_avx512_bf16();
 }
 
-void add_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate) {
-  for_vectors(n, [&](int64_t i, auto at) {
-    FloatVec sum = accumulate ? at.load(to + i) : hn::Zero(kFloat);
-    for (int64_t part = 0; part < parts; ++part) sum = hn::Add(sum, at.load(from + part * stride + i));
-    at.store(sum, to + i);
-  });
-}
-
 }  // namespace ingot::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -313,7 +305,6 @@ namespace ingot::kernels {
 namespace {
 HWY_EXPORT(run_tile);
 HWY_EXPORT(pack_all);
-HWY_EXPORT(add_parts);
 HWY_EXPORT(has_pair_dots);
 
 }  // namespace
@@ -331,10 +322,6 @@ Bf16Product best_bf16_product() {
 
 void run_matmul_tile(const MatmulTile& tile, float* scratch) {
   HWY_DYNAMIC_DISPATCH(run_tile)(tile, scratch);
-}
-
-void sum_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate) {
-  HWY_DYNAMIC_DISPATCH(add_parts)(n, parts, from, stride, to, accumulate);
 }
 
 void pack_panels(const PackedPanels& to, const void* b, DType source, int64_t ldb, bool transposed, Range steps) {

@@ -53,9 +53,6 @@ inline constexpr int64_t kFewRows = 4;
 size_t matmul_tile_scratch_bytes(int64_t rows, int64_t k, DType a, DType b);
 void run_matmul_tile(const MatmulTile& tile, float* scratch);
 
-// to[0, n) (+)= the sum of `parts` rows of n, `stride` apart.
-void sum_parts(int64_t n, int64_t parts, const float* from, int64_t stride, float* to, bool accumulate);
-
 // Panels (panels.h) one after another, of k steps and `columns` columns.
 struct PackedPanels {
   std::byte* panels = nullptr;

@@ -28,11 +28,10 @@ HWY_INLINE FloatVec load_bytes(const int8_t* from, PartVector part) {
 }
 
 // One output of kRows rows. Outputs go by one behind the other, so that the weights are one long stretch of memory,
-// which the hardware's prefetchers follow. A group's products are summed first, then scaled: one multiplication a
 // group.
 template <int kRows>
 HWY_INLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t output) {
-  constexpr int kSums = 4;
+  constexpr int kSums = 2;
   const QuantizedMatrix& m = args.matrix;
   const int64_t inputs = m.inputs, groups = groups_of(inputs, m.group), step = lanes();
   const int8_t* values = m.values + output * inputs;
@@ -43,7 +42,6 @@ HWY_INLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t 
   for (int i = 0; i < kRows; ++i) totals[i] = hn::Zero(kFloat);
   for (int64_t group = 0, p = 0; group < groups; ++group) {
     const int64_t end = std::min(inputs, p + m.group);
-    __builtin_prefetch(values + p + kBytesAhead, 0, 2);
     FloatVec sums[kRows][kSums];
 #pragma GCC unroll 4
     for (int i = 0; i < kRows; ++i)
@@ -54,18 +52,16 @@ HWY_INLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t 
 #pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(x + i * inputs + at_input), weight, sums[i][s]);
     };
-    for (; p + kSums * step <= end; p += kSums * step) {
+    for (; p + 4 * step <= end; p += 4 * step) {
 #pragma GCC unroll 4
-      for (int s = 0; s < kSums; ++s) add(p + s * step, WholeVector{}, s);
+      for (int s = 0; s < 4; ++s) add(p + s * step, WholeVector{}, s % kSums);
     }
     for (; p + step <= end; p += step) add(p, WholeVector{}, 0);
     if (p < end) add(p, PartVector{end - p}, 0);
     p = end;
     const FloatVec scale = set(scales[group]);
 #pragma GCC unroll 4
-    for (int i = 0; i < kRows; ++i)
-      totals[i] =
-          hn::MulAdd(hn::Add(hn::Add(sums[i][0], sums[i][1]), hn::Add(sums[i][2], sums[i][3])), scale, totals[i]);
+    for (int i = 0; i < kRows; ++i) totals[i] = hn::MulAdd(hn::Add(sums[i][0], sums[i][1]), scale, totals[i]);
   }
 #pragma GCC unroll 4
   for (int i = 0; i < kRows; ++i) args.y[(row + i) * m.outputs + output] = sum_of_lanes(totals[i]);
