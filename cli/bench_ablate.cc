@@ -6,11 +6,11 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/median.h"
 #include "base/system.h"
 #include "bench_train.h"
 #include "command.h"
 #include "graph/text.h"
-#include "median.h"
 #include "optim/step_graph.h"
 #include "train/model_directory.h"
 #include "train/recompute_choice.h"

@@ -4,9 +4,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/median.h"
 #include "base/rng.h"
 #include "command.h"
-#include "median.h"
 #include "runtime/program.h"
 
 namespace ingot::cli {

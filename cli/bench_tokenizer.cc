@@ -1,10 +1,10 @@
 #include "bench_tokenizer.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
+#include "base/median.h"
 #include "kernels/peak/peak.h"
-#include "median.h"
 #include "text/tokenizer.h"
 
 namespace ingot::cli {
@@ -13,13 +13,12 @@ namespace {
 // The median of the times that `work` takes.
 template <class Work>
 double median_seconds(int64_t repetitions, Work work) {
-  using Clock = std::chrono::steady_clock;
   std::vector<double> seconds;
   work();
   for (int64_t i = 0; i < repetitions; ++i) {
     const auto start = Clock::now();
     work();
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    seconds.push_back(seconds_since(start));
   }
   return median(std::move(seconds));
 }

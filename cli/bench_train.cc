@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <optional>
 
+#include "base/clock.h"
+#include "base/median.h"
 #include "base/rng.h"
 #include "base/system.h"
 #include "data/sequences.h"
 #include "kernels/peak/peak.h"
-#include "median.h"
 #include "optim/loss_scale.h"
 #include "runtime/profile.h"
 #include "train/model_directory.h"
@@ -19,7 +19,6 @@
 namespace ingot::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr int64_t kWarmUpSteps = 2;
 constexpr uint64_t kSeed = 1;
 
@@ -61,10 +60,6 @@ class Steps {
   LossScaler scaler_;
   int64_t updates_ = 0;
 };
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Steps in stretches of some seconds, and the machine's peak before, between and after them: its host's other guests
 // change its speed from one moment to the next.

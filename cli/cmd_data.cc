@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/system.h"
 #include "command.h"
@@ -28,7 +29,7 @@ class ProgressLine {
   void show(const BuildProgress& progress) {
     const auto now = Clock::now();
     if (shown_ && now - last_ < std::chrono::milliseconds(is_terminal_ ? 200 : 5000)) return;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
+    const double seconds = seconds_since(start_);
     const double rate = static_cast<double>(progress.bytes_read) / std::max(seconds, 1e-3);
     const double left =
         static_cast<double>(progress.bytes_total - std::min(progress.bytes_read, progress.bytes_total)) /
@@ -44,7 +45,6 @@ class ProgressLine {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
   bool shown_ = false;
   Clock::time_point start_ = Clock::now(), last_ = start_;

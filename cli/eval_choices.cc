@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "base/clock.h"
 #include "eval.h"
 #include "train/progress.h"
 
@@ -20,7 +21,7 @@ class QuestionProgress {
   void show(int64_t done, int64_t total) {
     const auto now = Clock::now();
     if (now - last_ < std::chrono::milliseconds(is_terminal_ ? 200 : 10000)) return;
-    const double rate = static_cast<double>(done) / std::chrono::duration<double>(now - start_).count();
+    const double rate = static_cast<double>(done) / seconds_since(start_);
     std::cerr << (is_terminal_ ? "\r\033[K" : "")
               << fmt::format("{} of {} questions, {:.2f} a second, {} left", done, total, rate,
                              duration_text(static_cast<double>(total - done) / rate))
@@ -30,7 +31,6 @@ class QuestionProgress {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
   bool shown_ = false;
   Clock::time_point start_ = Clock::now(), last_ = start_;

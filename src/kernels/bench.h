@@ -3,10 +3,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/median.h"
 #include "base/parallel.h"
 #include "base/rng.h"
 #include "kernels/huge_buffer.h"
@@ -33,7 +33,6 @@ inline double copy_limit() {
 // of GFLOP/s and of the percentages of the peak before and after. The benchmark's time is the work's own.
 template <class Work>
 void run_beside_peak(benchmark::State& state, const ThreadPool& pool, DType dtype, double flops, Work work) {
-  using Clock = std::chrono::steady_clock;
   constexpr double kShort = 0.001;  // one trial after one that is not counted
   std::vector<double> rates, parts;
   double before = peak_gflops(pool, dtype, kShort);
@@ -41,17 +40,13 @@ void run_beside_peak(benchmark::State& state, const ThreadPool& pool, DType dtyp
     const auto start = Clock::now();
     work();
     benchmark::ClobberMemory();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = seconds_since(start);
     state.SetIterationTime(seconds);
     const double after = peak_gflops(pool, dtype, kShort);
     rates.push_back(1e-9 * flops / seconds);
     parts.push_back(100 * rates.back() / ((before + after) / 2));
     before = after;
   }
-  const auto median = [](std::vector<double>& values) {
-    std::ranges::sort(values);
-    return values[values.size() / 2];
-  };
   state.counters["GFLOP/s"] = median(rates);
   state.counters["percent_of_peak"] = median(parts);
 }

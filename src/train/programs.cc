@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/system.h"
 #include "train/recompute_choice.h"
 
@@ -12,12 +12,6 @@ namespace {
 
 ConstTensorView view_of(const std::vector<int32_t>& values, const Shape& shape) {
   return {reinterpret_cast<const std::byte*>(values.data()), DType::i32, shape};
-}
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 // Where the backward pass begins.

@@ -1,9 +1,9 @@
 #include "train/trainer.h"
 
-#include <chrono>
 #include <cmath>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/system.h"
 #include "checkpoint/reader.h"
@@ -26,12 +26,7 @@
 namespace ingot {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr double kNotKnown = std::numeric_limits<double>::quiet_NaN();
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // A step's figures before they are judged and written.
 struct StepOutcome {
@@ -201,7 +196,7 @@ class Run {
     for (const auto& [name, content] : model_files(setup_->model, tokenizer()))
       if (name == "config.json") INGOT_TRY(check_same_model(model, content, checkpoint.path().string()));
     INGOT_ASSIGN(const std::string settings, checkpoint.read_file("config.yaml"));
-    INGOT_TRY(check_same_optimizer(settings, to_yaml(config_), checkpoint.path().string()));
+    INGOT_TRY(check_can_go_on(settings, to_yaml(config_), checkpoint.path().string()));
     for (const std::string& change : changed_settings(settings, to_yaml(config_)))
       log_warning("the run goes on with another setting: {}", change);
     return {};

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/median.h"
 #include "kernels/huge_buffer.h"
 #include "kernels/instruction_set.h"
 #include "kernels/matmul/matmul.h"
@@ -62,11 +63,6 @@ HWY_EXPORT(read_all);
 // that it does not hold: a tenth to a fifth more over 0.1 ms.
 constexpr double kStretchSeconds = 0.005;
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // The median rate (work / seconds) of trials within the budget: what the machine holds, whatever interrupts some of
 // them and whatever clock it shows for a moment. trial() returns the work it did.
 template <class Trial>
@@ -79,9 +75,7 @@ double usual_rate(Trial trial, double budget_seconds = kPeakSeconds) {
     const double work = trial();
     rates.push_back(work / seconds_since(start));
   } while (seconds_since(begin) < budget_seconds);
-  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>(rates.size() / 2);
-  std::ranges::nth_element(rates, middle);
-  return *middle;
+  return median(std::move(rates));
 }
 
 // The rate of loop(rounds) -> operations, run again and again by every thread of the pool at once.

@@ -1,0 +1,14 @@
+// Time that passes, for measurements.
+#pragma once
+
+#include <chrono>
+
+namespace ingot {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+}  // namespace ingot
