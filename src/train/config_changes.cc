@@ -57,15 +57,21 @@ std::vector<std::string> changed_settings(const std::string& before, const std::
   return changes;
 }
 
-Status check_same_optimizer(const std::string& before, const std::string& now, const std::string& where) {
-  const std::string key = "optimizer.type";
+Status check_can_go_on(const std::string& before, const std::string& now, const std::string& where) {
+  static constexpr std::array<std::string_view, 6> kFixed{
+      "optimizer.type", "seed", "data.sequence_length", "data.packing", "data.document_mask", "data.shuffle"};
   const auto old_values = flatten(before), values = flatten(now);
-  const auto old = old_values.find(key), value = values.find(key);
-  if (old == old_values.end() || value == values.end() || old->second == value->second) return {};
+  std::vector<std::string> changes;
+  for (const std::string_view key : kFixed) {
+    const auto old = old_values.find(std::string(key)), value = values.find(std::string(key));
+    if (old != old_values.end() && value != values.end() && old->second != value->second)
+      changes.push_back(fmt::format("{} was {}, now {}", key, old->second, value->second));
+  }
+  if (changes.empty()) return {};
   return usage_error(
-      "{} holds the state of another optimizer: {} was {}, now {}. Go on with the type as it was, or begin a new run "
-      "(another output_dir, or checkpoint.resume=never)",
-      where, key, old->second, value->second);
+      "{} holds the optimizer's state and the position in the data of another run: {}. Go on with these as they were, "
+      "or begin a new run (another output_dir, or checkpoint.resume=never)",
+      where, fmt::join(changes, "; "));
 }
 
 Status check_same_model(const std::string& before, const std::string& now, const std::string& where) {

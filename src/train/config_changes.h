@@ -16,7 +16,8 @@ std::vector<std::string> changed_settings(const std::string& before, const std::
 // differ; `where` is the checkpoint.
 Status check_same_model(const std::string& before, const std::string& now, const std::string& where);
 
-// The same for optimizer.type of two resolved configurations: another optimizer keeps another state.
-Status check_same_optimizer(const std::string& before, const std::string& now, const std::string& where);
+// The same for the keys of two resolved configurations that what a checkpoint holds depends on: another optimizer keeps
+// another state, and a position in the data means something in one order of one kind of sequences alone.
+Status check_can_go_on(const std::string& before, const std::string& now, const std::string& where);
 
 }  // namespace ingot

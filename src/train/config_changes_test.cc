@@ -34,19 +34,35 @@ TEST(ChangedSettings, LeaveOutWhatDoesNot) {
   EXPECT_EQ(changed_settings(before, to_yaml(config)), Lines{});
 }
 
-TEST(SameOptimizer, RefusesAnotherTypeAndNothingElse) {
+TEST(CanGoOn, RefusesWhatACheckpointDependsOnAndNothingElse) {
   RunConfig config;
   const std::string before = to_yaml(config);
   config.optimizer.learning_rate = 0.5;
-  EXPECT_TRUE(check_same_optimizer(before, to_yaml(config), "step-1").ok());
+  config.training.global_batch_size *= 2;
+  EXPECT_TRUE(check_can_go_on(before, to_yaml(config), "step-1").ok());
   config.optimizer.type = OptimizerType::lion;
-  const Status status = check_same_optimizer(before, to_yaml(config), "step-1");
+  config.data.sequence_length = 77;
+  config.data.document_mask = false;
+  const Status status = check_can_go_on(before, to_yaml(config), "step-1");
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().kind, ErrorKind::usage);
-  EXPECT_NE(
-      status.error().message.find("step-1 holds the state of another optimizer: optimizer.type was adamw, now lion"),
-      std::string::npos)
+  EXPECT_NE(status.error().message.find("step-1 holds the optimizer's state and the position in the data of another "
+                                        "run: optimizer.type was adamw, now lion; data.sequence_length was 1024, now "
+                                        "77; data.document_mask was true, now false. Go on with"),
+            std::string::npos)
       << status.error().message;
+}
+
+TEST(CanGoOn, KnowsEveryKeyByItsNameInTheResolvedConfiguration) {
+  RunConfig config;
+  const std::string before = to_yaml(config);
+  config.seed += 1;
+  config.data.packing = !config.data.packing;
+  config.data.shuffle = !config.data.shuffle;
+  const Status status = check_can_go_on(before, to_yaml(config), "step-1");
+  ASSERT_FALSE(status.ok());
+  for (const std::string_view key : {"seed was", "data.packing was", "data.shuffle was"})
+    EXPECT_NE(status.error().message.find(key), std::string::npos) << status.error().message;
 }
 
 TEST(SameModel, NamesTheKeysThatDiffer) {

@@ -1,8 +1,10 @@
 // Every key of the configuration against values that no key, or no key of its kind, may take.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
+#include "base/files.h"
 #include "train/config.h"
 #include "train/config_tree.h"
 
@@ -43,6 +45,9 @@ bool is_numeric(const ConfigKey& key) {
     if (key.expected.find(kind) != std::string::npos) return true;
   return false;
 }
+std::string without_quotes(const std::string& yaml) {
+  return yaml.size() >= 2 && yaml.front() == '"' ? yaml.substr(1, yaml.size() - 2) : yaml;
+}
 bool is_list(const ConfigKey& key) {
   return key.expected.starts_with("a list");
 }
@@ -55,6 +60,22 @@ TEST(EveryConfigKey, IsListedOnceWithADefaultThatItTakes) {
     EXPECT_TRUE(takes_default) << key.path << "=" << key.default_value;
   }
   EXPECT_EQ(seen.size(), 95u);  // a new key is documented and gets its rows here
+}
+
+// docs/configuration.md has a row for each, with its default: "| `data.train[].path` | takes | default | meaning |".
+TEST(EveryConfigKey, IsDocumentedWithItsDefault) {
+  const auto document = read_file(std::filesystem::path(INGOT_SOURCE_DIR) / "docs" / "configuration.md");
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  for (const ConfigKey& key : config_keys()) {
+    std::string name = key.path;
+    if (const size_t element = name.find(".0."); element != std::string::npos) name.replace(element, 3, "[].");
+    const size_t begin = document->find("\n| `" + name + "` | ");
+    ASSERT_NE(begin, std::string::npos) << name << " has no row";
+    const std::string row = document->substr(begin + 1, document->find('\n', begin + 1) - begin - 1);
+    const std::string expected =
+        key.default_value.empty() ? "| required |" : "| `" + without_quotes(key.default_value) + "` |";
+    EXPECT_NE(row.find(expected), std::string::npos) << row << "\nhas not the default " << expected;
+  }
 }
 
 TEST(EveryConfigKey, RefusesNotANumberInfinityAndWhatIsHuge) {

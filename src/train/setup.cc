@@ -216,8 +216,10 @@ Result<std::string> check_vocabulary(int64_t model_vocab_size, const Tokenizer& 
   return std::string();
 }
 
-Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& pool) {
+Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& all_threads) {
   if (config.data.train.empty()) return usage_error("data.train is empty: name at least one file, directory or glob");
+  const int workers = static_cast<int>(std::max<int64_t>(1, config.data.workers.value_or(all_threads.threads())));
+  const ThreadPool pool(workers);
   INGOT_ASSIGN(std::optional<Tokenizer> tokenizer, resolve_tokenizer(config, pool));
   INGOT_ASSIGN(Model model,
                resolve_model(config.model, tokenizer ? tokenizer->vocab_size() : shard_vocabulary(config)));
