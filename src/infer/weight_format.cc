@@ -66,7 +66,9 @@ Status load_weights_as_kept(const fs::path& directory, const Model& model, const
   return for_each_weight(directory, model, [&](const std::string& parameter, const ConstTensorView& tensor) -> Status {
     fill_weight(arena, parameter, tensor);
     const auto is_kept = [&](const std::string& name) { return arena.variables().find(name) != nullptr; };
-    const auto in_fp32 = [&] {
+    const auto in_fp32 = [&]() -> const float* {
+      const bool lies_right = reinterpret_cast<uintptr_t>(tensor.data) % alignof(float) == 0;
+      if (tensor.dtype == DType::f32 && lies_right) return reinterpret_cast<const float*>(tensor.data);
       plain.resize(static_cast<size_t>(tensor.shape.elements()));
       convert_to_f32(tensor, plain);
       return plain.data();
