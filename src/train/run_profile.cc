@@ -30,7 +30,7 @@ std::vector<TimelineLane> lanes_of(std::span<const DataSpan> spans) {
 }  // namespace
 
 RunProfile::RunProfile(const ProfileSection& section, fs::path directory, int64_t done, int64_t last,
-                       const ThreadPool& pool)
+                       DType dtype, const ThreadPool& pool)
     : directory_(std::move(directory)), pool_(pool) {
   if (!section.start_step) return;
   const int64_t start = *section.start_step, end = start + section.steps;
@@ -42,7 +42,7 @@ RunProfile::RunProfile(const ProfileSection& section, fs::path directory, int64_
     log_info("profile: the steps {} to {} are done already, nothing is left to profile", start, end - 1);
   else if (first_ != start || end_ != end)
     log_warning("profile: of the steps {} to {} only {} to {} will run", start, end - 1, first_, end_ - 1);
-  if (is_wanted()) limits_ = measure_machine(pool);
+  if (is_wanted()) limits_ = measure_machine(pool, dtype);
 }
 
 void RunProfile::reserve(const StepSize& size) {

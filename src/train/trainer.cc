@@ -101,7 +101,8 @@ class Run {
     }
     state_.micro_batch_size = micro_batch_;
     const int64_t planned_steps = total_steps(config_, setup_->sequences_per_epoch);
-    profile_ = std::make_unique<RunProfile>(config_.profile, output() / "profile", state_.step, planned_steps, pool_);
+    profile_ = std::make_unique<RunProfile>(config_.profile, output() / "profile", state_.step, planned_steps,
+                                            dtype_of(config_.training.precision), pool_);
     INGOT_ASSIGN(programs_, TrainingPrograms::create(setup_->model, program_settings(config_, micro_batch_), pool_));
     for (const std::string& text : programs_->warnings()) log_warning("{}", text);
     INGOT_TRY(reserve_profile());
