@@ -15,4 +15,8 @@ Result<uint64_t> save_directory(const fs::path& directory, const Snapshot& snaps
 // of later steps go first (they are of a run that was rewound), then the oldest.
 Status prune_checkpoints(const fs::path& directory, int keep, int64_t newest);
 
+// Removes the complete checkpoints of later steps than the one that was just saved: they are of a run that was rewound
+// or begun anew, and the next start would take them for the newest of this one.
+Status remove_later_checkpoints(const fs::path& directory, int64_t step);
+
 }  // namespace ingot

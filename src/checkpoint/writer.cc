@@ -171,7 +171,8 @@ struct CheckpointWriter::State {
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
       log_info("saved {} ({:.1f} MB in {:.2f} s)", checkpoint_name(snapshot.step), static_cast<double>(bytes) * 1e-6,
                took.count());
-      const Status pruned = prune_checkpoints(options.directory, options.keep, snapshot.step);
+      Status pruned = remove_later_checkpoints(options.directory, snapshot.step);
+      if (pruned.ok()) pruned = prune_checkpoints(options.directory, options.keep, snapshot.step);
       if (!pruned.ok()) log_warning("{}; it stays until the next save", pruned.error().message);
       return {};
     } catch (const std::exception& problem) {

@@ -29,8 +29,8 @@ std::vector<TimelineLane> lanes_of(std::span<const DataSpan> spans) {
 
 }  // namespace
 
-RunProfile::RunProfile(const ProfileSection& section, fs::path directory, int64_t done, int64_t last,
-                       DType dtype, const ThreadPool& pool)
+RunProfile::RunProfile(const ProfileSection& section, fs::path directory, int64_t done, int64_t last, DType dtype,
+                       const ThreadPool& pool)
     : directory_(std::move(directory)), pool_(pool) {
   if (!section.start_step) return;
   const int64_t start = *section.start_step, end = start + section.steps;

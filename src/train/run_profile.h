@@ -22,8 +22,8 @@ struct StepSize {
 class RunProfile {
  public:
   // For a run that goes on behind step `done` and ends with step `last`. Says in the log where the section asks for
-  // steps that will not run. Where there is something to record, measures the machine (products of `dtype`), which takes 0.6 s and for a
-  // moment 128 MB a thread: before the run takes its own memory.
+  // steps that will not run. Where there is something to record, measures the machine (products of `dtype`), which
+  // takes 0.6 s and for a moment 128 MB a thread: before the run takes its own memory.
   RunProfile(const ProfileSection& section, fs::path directory, int64_t done, int64_t last, DType dtype,
              const ThreadPool& pool);
 
