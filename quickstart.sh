@@ -14,8 +14,10 @@ texts=()
 while [ $# -gt 0 ]; do
   case $1 in
     --build-only) build_only=true ;;
-    --minutes) minutes=${2:?--minutes needs a number}; shift ;;
-    --out) out=${2:?--out needs a directory}; shift ;;
+    --minutes) minutes=${2:-}; shift $(($# > 1)) ;;
+    --out)
+      out=${2:-}; shift $(($# > 1))
+      [ -n "$out" ] || { echo "quickstart.sh: --out needs a directory" >&2; exit 2; } ;;
     --text)
       while [ $# -gt 1 ] && [[ $2 != --* ]]; do texts+=("$2"); shift; done
       [ ${#texts[@]} -gt 0 ] || { echo "quickstart.sh: --text needs at least one file" >&2; exit 2; } ;;
@@ -24,7 +26,7 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]] || { echo "quickstart.sh: --minutes needs a number, found $minutes" >&2; exit 2; }
+[[ $minutes =~ ^[0-9]+(\.[0-9]+)?$ ]] || { echo "quickstart.sh: --minutes needs a number, found \"$minutes\"" >&2; exit 2; }
 for text in ${texts[@]+"${texts[@]}"}; do
   [ -r "$text" ] || { echo "quickstart.sh: cannot read $text" >&2; exit 3; }
 done
@@ -34,8 +36,17 @@ $build_only || [ ${#texts[@]} -gt 0 ] || sections+=(text)
 scripts/install_packages.sh "${sections[@]}"
 
 cmake --preset release -DINGOT_BENCHMARKS=OFF -DINGOT_TESTS=OFF > build.log 2>&1 || { cat build.log >&2; exit 1; }
-echo "building (the first time takes some minutes) …" >&2
-cmake --build build --target ingot >> build.log 2>&1 || { tail -40 build.log >&2; exit 1; }
+echo "building (the first time takes some minutes, on a busy machine up to twenty; all of it is in build.log) …" >&2
+# A line for each tenth of the build's steps, which ninja numbers: [n/of].
+show_tenths() {
+  local shown=0 n of
+  while IFS='[/] ' read -r _ n of _; do
+    [[ $n =~ ^[0-9]+$ && $of =~ ^[0-9]+$ ]] && ((10 * n / of > shown)) || continue
+    shown=$((10 * n / of))
+    echo "  $n of $of steps"
+  done
+}
+cmake --build build --target ingot 2>&1 | tee -a build.log | show_tenths >&2 || { tail -40 build.log >&2; exit 1; }
 rm -f build.log
 $build_only && { echo "built build/ingot" >&2; exit 0; }
 
@@ -61,7 +72,7 @@ ingot=build/ingot
 config=$out/config.yaml
 {
   echo "output_dir: $out/run"
-  echo "model: {preset: llama-10m}"
+  echo "model: {preset: llama-10m, config: {max_position_embeddings: 256}}"
   echo "tokenizer: {path: $out/tokenizer.json, train_vocab_size: 4096}"
   echo "data:"
   echo "  train:"
