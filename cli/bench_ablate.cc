@@ -1,11 +1,11 @@
 #include "bench_ablate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/median.h"
 #include "base/system.h"
 #include "bench_train.h"
@@ -176,9 +176,9 @@ class Ablation {
   }
 
   Status time(Form& form) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     INGOT_TRY(step(form));
-    form.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    form.seconds.push_back(seconds_since(start));
     return {};
   }
 

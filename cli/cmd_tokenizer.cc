@@ -25,6 +25,7 @@ namespace ingot::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
 std::string json_string(std::string_view text) {
   return Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
 }

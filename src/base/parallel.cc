@@ -50,13 +50,14 @@ class TilesLeft {
   // -1: none.
   int64_t next(int thread) {
     const int own = static_cast<int>(int64_t{thread} * runs_ / threads_);
-    if (const int64_t tile = take(at(own), 1, 0); tile >= 0) return tile;
+    if (const int64_t tile = take(at(own), End::front); tile >= 0) return tile;
     for (int i = 1; i < runs_; ++i)
-      if (const int64_t tile = take(at((own + i) % runs_), 0, 1); tile >= 0) return tile;
+      if (const int64_t tile = take(at((own + i) % runs_), End::back); tile >= 0) return tile;
     return -1;
   }
 
  private:
+  enum class End { front, back };
   static constexpr int kMostRuns = 64;  // more threads share them
   struct alignas(64) Run {
     std::atomic<uint64_t> left;  // [begin, end) in one word
@@ -64,14 +65,15 @@ class TilesLeft {
   static uint64_t packed(uint64_t begin, uint64_t end) { return begin << 32 | end; }
   Run& at(int index) { return all_[static_cast<size_t>(index)]; }
 
-  // Takes `first` tiles from the beginning or `last` from the end, one in all.
-  static int64_t take(Run& run, uint64_t first, uint64_t last) {
+  static int64_t take(Run& run, End from) {
     uint64_t left = run.left.load(std::memory_order_relaxed);
     while (true) {
       const uint64_t begin = left >> 32, end = left & UINT32_MAX;
       if (begin == end) return -1;
-      if (run.left.compare_exchange_weak(left, packed(begin + first, end - last), std::memory_order_relaxed))
-        return static_cast<int64_t>(first == 1 ? begin : end - 1);
+      const bool at_front = from == End::front;
+      const uint64_t rest = at_front ? packed(begin + 1, end) : packed(begin, end - 1);
+      if (run.left.compare_exchange_weak(left, rest, std::memory_order_relaxed))
+        return static_cast<int64_t>(at_front ? begin : end - 1);
     }
   }
 

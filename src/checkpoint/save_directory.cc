@@ -104,35 +104,24 @@ Result<uint64_t> save_directory(const fs::path& directory, const Snapshot& snaps
   return bytes;
 }
 
-namespace {
-
-// Under its own name a checkpoint is whole or not there at all, also when the deletion is cut short.
-Status remove_checkpoint(const fs::path& path) {
-  const fs::path doomed = with_suffix(path, "old");
-  INGOT_TRY(ingot::remove_all(doomed));
-  const Status renamed = rename_durably(path, doomed);
-  INGOT_TRY(ingot::remove_all(doomed));  // also where the rename happened and only its fsync failed
-  return renamed;
-}
-
-}  // namespace
-
-Status prune_checkpoints(const fs::path& directory, int keep, int64_t newest) {
+Status prune_checkpoints(const fs::path& directory, int keep, int64_t newest, LaterSteps later_steps) {
   INGOT_ASSIGN(const auto entries, list_checkpoints(directory));
   std::vector<const CheckpointEntry*> victims;  // in the order in which they go
   for (const CheckpointEntry& entry : entries)
     if (entry.complete && entry.step != newest) victims.push_back(&entry);
-  std::stable_partition(victims.begin(), victims.end(),
-                        [&](const CheckpointEntry* entry) { return entry->step > newest; });
-  const auto excess = static_cast<int64_t>(victims.size()) - (keep - 1);
-  for (int64_t i = 0; i < excess; ++i) INGOT_TRY(remove_checkpoint(victims[static_cast<size_t>(i)]->path));
-  return {};
-}
-
-Status remove_later_checkpoints(const fs::path& directory, int64_t step) {
-  INGOT_ASSIGN(const auto entries, list_checkpoints(directory));
-  for (const CheckpointEntry& entry : entries)
-    if (entry.complete && entry.step > step) INGOT_TRY(remove_checkpoint(entry.path));
+  const auto earlier = std::stable_partition(victims.begin(), victims.end(),
+                                             [&](const CheckpointEntry* entry) { return entry->step > newest; });
+  const int64_t later = later_steps == LaterSteps::all_go ? earlier - victims.begin() : 0;
+  const int64_t count = std::max(static_cast<int64_t>(victims.size()) - (keep - 1), later);
+  for (int64_t i = 0; i < count; ++i) {
+    const fs::path& path = victims[static_cast<size_t>(i)]->path;
+    const fs::path doomed = with_suffix(path, "old");
+    INGOT_TRY(ingot::remove_all(doomed));
+    // Under its own name a checkpoint is whole or not there at all, also when the deletion is cut short.
+    const Status renamed = rename_durably(path, doomed);
+    INGOT_TRY(ingot::remove_all(doomed));  // also where the rename happened and only its fsync failed
+    INGOT_TRY(renamed);
+  }
   return {};
 }
 

@@ -12,11 +12,9 @@ inline constexpr std::string_view kStateName = "state.json";
 Result<uint64_t> save_directory(const fs::path& directory, const Snapshot& snapshot);
 
 // Removes complete checkpoints until `keep` are left; `newest`, the step that was saved last, stays in any case. Those
-// of later steps go first (they are of a run that was rewound), then the oldest.
-Status prune_checkpoints(const fs::path& directory, int keep, int64_t newest);
-
-// Removes the complete checkpoints of later steps than the one that was just saved: they are of a run that was rewound
-// or begun anew, and the next start would take them for the newest of this one.
-Status remove_later_checkpoints(const fs::path& directory, int64_t step);
+// of later steps go first (they are of a run that was rewound or begun anew), then the oldest. Once that run has saved
+// a checkpoint of its own, all of the later steps go: the next start would take them for the newest of this run.
+enum class LaterSteps { go_first, all_go };
+Status prune_checkpoints(const fs::path& directory, int keep, int64_t newest, LaterSteps later_steps);
 
 }  // namespace ingot

@@ -10,13 +10,13 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/save_directory.h"
@@ -166,13 +166,11 @@ struct CheckpointWriter::State {
   // An exception would end the process when it left the thread.
   Status write_caught(const Snapshot& snapshot) {
     try {
-      const auto begin = std::chrono::steady_clock::now();
+      const auto begin = Clock::now();
       INGOT_ASSIGN(const uint64_t bytes, save_directory(options.directory, snapshot));
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
       log_info("saved {} ({:.1f} MB in {:.2f} s)", checkpoint_name(snapshot.step), static_cast<double>(bytes) * 1e-6,
-               took.count());
-      Status pruned = remove_later_checkpoints(options.directory, snapshot.step);
-      if (pruned.ok()) pruned = prune_checkpoints(options.directory, options.keep, snapshot.step);
+               seconds_since(begin));
+      const Status pruned = prune_checkpoints(options.directory, options.keep, snapshot.step, LaterSteps::all_go);
       if (!pruned.ok()) log_warning("{}; it stays until the next save", pruned.error().message);
       return {};
     } catch (const std::exception& problem) {
@@ -194,7 +192,8 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const Checkpo
     return usage_error("another process is saving checkpoints in {}: stop it, or choose another output_dir",
                        options.directory.string());
   INGOT_TRY(clean_leftovers(options.directory, claim == Claim::held));
-  if (options.resumed_step) INGOT_TRY(prune_checkpoints(options.directory, options.keep, *options.resumed_step));
+  if (options.resumed_step)
+    INGOT_TRY(prune_checkpoints(options.directory, options.keep, *options.resumed_step, LaterSteps::go_first));
   return std::unique_ptr<CheckpointWriter>(new CheckpointWriter(std::move(state)));
 }
 

@@ -1,7 +1,7 @@
 // Saving checkpoints while the run goes on. A save is built as "step-N.tmp-PID", every file fsynced, and renamed to
 // "step-N" once complete; then those of later steps (of a run that was given up) and all but the newest `keep` are
-// removed. A save that fails, for whatever reason, leaves
-// nothing of itself behind and touches none that were there before.
+// removed. A save that fails, for whatever reason, leaves nothing of itself behind and touches none that were there
+// before.
 #pragma once
 
 #include <memory>

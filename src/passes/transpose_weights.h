@@ -1,6 +1,6 @@
 // Weights that products alone read as [inputs, outputs] are kept as [outputs, inputs]: then a product of a few rows
-// reads each weight as one stretch of memory, a fifth faster than row by row (bench/README.md). For generation in fp32:
-// not in the pipeline of training.
+// reads each weight as one stretch of memory, which is a third faster than row by row (bench/README.md). For generation
+// in fp32: not in the pipeline of training.
 #pragma once
 
 #include <string>

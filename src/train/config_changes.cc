@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json_text.h"
 
@@ -34,6 +35,14 @@ std::map<std::string, std::string> flatten(const std::string& yaml) {
   return values;
 }
 
+// "optimizer.eps was 1e-08, now 1e-06" where both have the key and differ in it.
+std::optional<std::string> change_of(const std::string& key, const std::map<std::string, std::string>& before,
+                                     const std::map<std::string, std::string>& now) {
+  const auto old = before.find(key), value = now.find(key);
+  if (old == before.end() || value == now.end() || old->second == value->second) return std::nullopt;
+  return fmt::format("{} was {}, now {}", key, old->second, value->second);
+}
+
 bool bears_on_learning(const std::string& key) {
   static constexpr std::array<std::string_view, 5> kRoots{"seed", "data.", "training.", "optimizer.", "schedule."};
   // The trainer tells of another length itself; the rest changes no number, or where batches come from and not which.
@@ -47,12 +56,11 @@ bool bears_on_learning(const std::string& key) {
 }  // namespace
 
 std::vector<std::string> changed_settings(const std::string& before, const std::string& now) {
-  const auto old_values = flatten(before);
+  const auto old_values = flatten(before), values = flatten(now);
   std::vector<std::string> changes;
-  for (const auto& [key, value] : flatten(now)) {
-    const auto old = old_values.find(key);
-    if (bears_on_learning(key) && old != old_values.end() && old->second != value)
-      changes.push_back(fmt::format("{} was {}, now {}", key, old->second, value));
+  for (const auto& [key, value] : values) {
+    if (!bears_on_learning(key)) continue;
+    if (auto change = change_of(key, old_values, values)) changes.push_back(std::move(*change));
   }
   return changes;
 }
@@ -63,9 +71,7 @@ Status check_can_go_on(const std::string& before, const std::string& now, const 
   const auto old_values = flatten(before), values = flatten(now);
   std::vector<std::string> changes;
   for (const std::string_view key : kFixed) {
-    const auto old = old_values.find(std::string(key)), value = values.find(std::string(key));
-    if (old != old_values.end() && value != values.end() && old->second != value->second)
-      changes.push_back(fmt::format("{} was {}, now {}", key, old->second, value->second));
+    if (auto change = change_of(std::string(key), old_values, values)) changes.push_back(std::move(*change));
   }
   if (changes.empty()) return {};
   return usage_error(

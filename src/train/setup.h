@@ -34,8 +34,8 @@ Result<Model> resolve_model(const ModelSection& section, int64_t vocab_size);
 // The vocabulary that the shards among data.train were built with; kNone where there are none.
 int64_t shard_vocabulary(const RunConfig& config);
 
-// All of it. Shards are built under output_dir/data.
-Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& pool);
+// All of it. Shards are built under output_dir/data, on data.workers threads or, where that is auto, on all_threads.
+Result<RunSetup> set_up_run(const RunConfig& config, const ThreadPool& all_threads);
 
 // How the run draws its batches, on one rank.
 StreamOptions stream_options(const RunConfig& config, int64_t micro_batch);

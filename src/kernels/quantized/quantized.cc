@@ -31,11 +31,11 @@ HWY_INLINE FloatVec load_bytes(const int8_t* from, PartVector part) {
   return load_bytes(buffer);
 }
 
-// One output of kRows rows. Outputs go by one behind the other, so that the weights are one long stretch of memory,
-// group.
+// One output of kRows rows. Outputs go by one behind the other, so that the weights are one long stretch of memory. A
+// group's products are summed first, then scaled: one multiplication a group.
 template <int kRows>
 HWY_INLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t output) {
-  constexpr int kSums = 2;
+  constexpr int kSums = 2, kUnroll = 4;
   const QuantizedMatrix& m = args.matrix;
   const int64_t inputs = m.inputs, groups = groups_of(inputs, m.group), step = lanes();
   const int8_t* values = m.values + output * inputs;
@@ -57,9 +57,9 @@ HWY_INLINE void dot_products(const QuantizedProduct& args, int64_t row, int64_t 
 #pragma GCC unroll 4
       for (int i = 0; i < kRows; ++i) sums[i][s] = hn::MulAdd(at.load(x + i * inputs + at_input), weight, sums[i][s]);
     };
-    for (; p + 4 * step <= end; p += 4 * step) {
+    for (; p + kUnroll * step <= end; p += kUnroll * step) {
 #pragma GCC unroll 4
-      for (int s = 0; s < 4; ++s) add(p + s * step, WholeVector{}, s % kSums);
+      for (int s = 0; s < kUnroll; ++s) add(p + s * step, WholeVector{}, s % kSums);
     }
     for (; p + step <= end; p += step) add(p, WholeVector{}, 0);
     if (p < end) add(p, PartVector{end - p}, 0);
