@@ -32,15 +32,10 @@ MatmulShape shape_of(const MatmulExtents& extents, bool transpose_a, bool transp
   return shape;
 }
 
-// B is packed into temporary memory before the product where each packed element is used often enough to pay for it.
-bool pays_to_pack(const MatmulShape& shape) {
-  return shape.batch == 1 && shape.rows >= 64;
-}
-
 class Product {
  public:
   static Result<Product> create(MatmulShape shape, int threads) {
-    shape.packed_b = pays_to_pack(shape);
+    shape.packed_b = kernels::pays_to_pack(shape);
     INGOT_ASSIGN(auto matmul, Matmul::create(shape, threads));
     return Product(std::move(matmul));
   }

@@ -5,11 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/matmul/panels.h"
+
 namespace ingot::kernels {
 
 // A: step p of row i lies at data + i * row + p * step, in bytes; where it was packed, groups of rows lie `group` apart
 // and their rows do not follow one another.
 struct BlockRows {
+  // Words between packed groups. Vectors are written beyond a group's end, and groups a multiple of 4 KiB apart would
+  // fight for the same lines of a first-level cache.
+  static constexpr int64_t kGroupPadding = 16;
   static constexpr int64_t kWord = 4;
 
   const std::byte* data = nullptr;
@@ -28,10 +33,19 @@ struct BlockRows {
   static BlockRows of_columns(const void* words, int64_t stride) {
     return {static_cast<const std::byte*>(words), kWord, stride * kWord, 0};
   }
-  // Groups one after another, each [steps, group_rows] words.
+  // Groups one after another, each [steps, group_rows] words and kGroupPadding.
   static BlockRows packed(const void* words, int64_t steps, int64_t group_rows) {
-    return {static_cast<const std::byte*>(words), kWord, group_rows * kWord, steps * group_rows * kWord};
+    return {static_cast<const std::byte*>(words), kWord, group_rows * kWord,
+            (steps * group_rows + kGroupPadding) * kWord};
   }
+};
+
+// Cache lines that will soon be wanted: `count` of them, `step` bytes apart.
+struct Lines {
+  static constexpr int64_t kBytes = 64;
+
+  const std::byte* at = nullptr;
+  int64_t step = kBytes, count = 0;
 };
 
 // C: sums are written to c, or added to it. Where `rounded` is there, sums (with what c holds, if they are added)
@@ -49,31 +63,77 @@ struct BlockTarget {
     if (rounded != nullptr) target.rounded += row * rounded_stride + column;
     return target;
   }
+  // What a block of so many rows and columns writes, a line of each row: of c two, if it is wide enough.
+  struct Written {
+    Lines left, right, rounded;
+  };
+  Written written(int64_t rows, int64_t columns) const {
+    Written lines;
+    if (rounded == nullptr || accumulate) {
+      const auto* at = reinterpret_cast<const std::byte*>(c);
+      const int64_t row = ldc * static_cast<int64_t>(sizeof(*c));
+      lines.left = {at, row, rows};
+      if (columns * static_cast<int64_t>(sizeof(*c)) > Lines::kBytes) lines.right = {at + Lines::kBytes, row, rows};
+    }
+    if (rounded != nullptr)
+      lines.rounded = {reinterpret_cast<const std::byte*>(rounded),
+                       rounded_stride * static_cast<int64_t>(sizeof(*rounded)), rows};
+    return lines;
+  }
 };
 
-// Cache lines that will be read soon: `count` of them, `step` bytes apart.
-struct Lines {
-  static constexpr int64_t kBytes = 64;
+// Steps of a panel that is packed for later: each from some rows of B in memory, kPanelColumns wide.
+struct PanelAhead {
+  const std::byte* from = nullptr;
+  int64_t row = 0;  // bytes between rows
+  std::byte* to = nullptr;
+  int64_t steps = 0;  // left to do
 
-  const std::byte* at = nullptr;
-  int64_t step = kBytes, count = 0;
+  // The next step, which is made of so many rows.
+  [[gnu::always_inline]] PanelAhead take(int64_t rows) {
+    const PanelAhead step = *this;
+    from += rows * row;
+    to += kPanelColumns * BlockRows::kWord;
+    --steps;
+    return step;
+  }
 };
 
-// What a block asks for while it multiplies, into the second-level cache: one line of each every kStepsALine steps. It
-// is spread over the steps since a burst of it would stop the products until memory has answered. Asking never faults.
-inline constexpr int64_t kStepsALine = 4;
-struct AskedAhead {
-  Lines a, b;
+// What a block does beside its products, a little every kStepsATurn steps: in a burst it would stop the products until
+// memory has answered. It asks for a line of A and of B, into the second-level cache; packs a step of a panel; and
+// towards the end asks for a row of C, which would be driven out again if it came earlier. Asking never faults.
+inline constexpr int64_t kStepsATurn = 4;
+struct Meanwhile {
+  Lines a, b, b_right;  // b_right: a row's second line, where it has two
+  PanelAhead panel;
+  BlockTarget::Written c;
 
-  [[gnu::always_inline]] void ask() {
-    ask(a);
-    ask(b);
+  // The step from which on turns ask for C: some time before the last ones.
+  static constexpr int64_t late_from(int64_t steps, int64_t rows) {
+    constexpr int64_t kTurnsARow = 4;
+    return steps - kTurnsARow * rows * kStepsATurn;
+  }
+  // Then a step of the panel is due, if there is any.
+  [[gnu::always_inline]] void turn(bool is_late) {
+    asm volatile("" : "+m"(*this));  // NOLINT: in memory, since registers are for the products
+    ask<kToRead>(a);
+    ask<kToRead>(b);
+    ask<kToRead>(b_right);
+    if (!is_late) return;
+    ask<kToWrite>(c.left);
+    ask<kToWrite>(c.right);
+    ask<kToWrite>(c.rounded);
   }
 
  private:
+  enum Purpose : uint8_t { kToRead, kToWrite };
+  template <Purpose kPurpose>
   [[gnu::always_inline]] static void ask(Lines& lines) {
     if (lines.count == 0) return;
-    __builtin_prefetch(lines.at, 0, 2);
+    if constexpr (kPurpose == kToRead)
+      __builtin_prefetch(lines.at, 0, 2);
+    else
+      __builtin_prefetch(lines.at, 1);
     lines.at += lines.step;
     --lines.count;
   }

@@ -36,18 +36,25 @@ inline constexpr int kGemmRows = 4;
 #endif
 static_assert(kPanelColumns % kGemmWidth == 0 && kGemmRows <= kMaxGemmRows);
 
+// factor * b + sum, in the register that sum is in: the compiler would write it to another one and run out of them.
+HWY_INLINE FloatVec add_product(FloatVec factor, FloatVec b, FloatVec sum) {
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+  auto raw = sum.raw;
+  asm("vfmadd231ps %2, %1, %0" : "+v"(raw) : "v"(factor.raw), "v"(b.raw));  // NOLINT
+  return FloatVec{raw};
+#else
+  return hn::MulAdd(factor, b, sum);
+#endif
+}
+
 // C[kRows, columns] (+)= A[kRows, depth] * B[depth, kGemmWidth], B's rows kPanelColumns apart. columns <= kGemmWidth.
 template <int kRows>
 HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_bytes, int64_t step_bytes,
                              const float* HWY_RESTRICT b, float* HWY_RESTRICT c, int64_t ldc, int64_t columns,
-                             bool accumulate, const AskedAhead& asked) {
+                             bool accumulate, const Meanwhile& beside) {
   FloatVec left[kRows], right[kRows];
 #pragma GCC unroll 16
-  for (int i = 0; i < kRows; ++i) {
-    __builtin_prefetch(c + i * ldc, 1);
-    if (kGemmLanes == 16) __builtin_prefetch(c + i * ldc + kGemmLanes, 1);
-    left[i] = right[i] = hn::Zero(kFloat);
-  }
+  for (int i = 0; i < kRows; ++i) left[i] = right[i] = hn::Zero(kFloat);
   RowAddresses<kRows> rows(a, row_bytes, step_bytes);
   const auto add_step = [&](int64_t p) HWY_ATTR __attribute__((always_inline)) {
     const FloatVec b_left = hn::LoadU(kFloat, b + p * kPanelColumns);
@@ -55,19 +62,29 @@ HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_byte
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
       const FloatVec factor = set(rows.template word<float>(i));
-      left[i] = hn::MulAdd(factor, b_left, left[i]);
-      right[i] = hn::MulAdd(factor, b_right, right[i]);
+      left[i] = add_product(factor, b_left, left[i]);
+      right[i] = add_product(factor, b_right, right[i]);
     }
     rows.advance();
   };
-  AskedAhead ahead = asked;
+  const auto pack = [](const PanelAhead& step) HWY_ATTR __attribute__((always_inline)) {
+    const auto* from = reinterpret_cast<const float*>(step.from);
+    auto* to = reinterpret_cast<float*>(step.to);
+#pragma GCC unroll 8
+    for (int64_t j = 0; j < kPanelColumns; j += kGemmLanes) hn::StoreU(hn::LoadU(kFloat, from + j), kFloat, to + j);
+  };
+  Meanwhile meanwhile = beside;
+  meanwhile.c = BlockTarget{c, ldc, accumulate}.written(kRows, kGemmWidth);
+  const int64_t late = Meanwhile::late_from(depth, kRows);
   int64_t p = 0;
-  for (; p + kStepsALine <= depth; p += kStepsALine) {
-    ahead.ask();
+  for (; p + kStepsATurn <= depth; p += kStepsATurn) {
+    meanwhile.turn(p >= late);
+    if (meanwhile.panel.steps > 0) pack(meanwhile.panel.take(1));
 #pragma GCC unroll 4
-    for (int64_t i = 0; i < kStepsALine; ++i) add_step(p + i);
+    for (int64_t i = 0; i < kStepsATurn; ++i) add_step(p + i);
   }
   for (; p < depth; ++p) add_step(p);
+  while (meanwhile.panel.steps > 0) pack(meanwhile.panel.take(1));
   if (columns == kGemmWidth) {
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
@@ -95,7 +112,7 @@ HWY_NOINLINE void gemm_block(int64_t depth, const std::byte* a, int64_t row_byte
 }
 
 using GemmBlock = void (*)(int64_t, const std::byte*, int64_t, int64_t, const float*, float*, int64_t, int64_t, bool,
-                           const AskedAhead&);
+                           const Meanwhile&);
 
 template <int... kIndex>
 constexpr std::array<GemmBlock, sizeof...(kIndex)> gemm_blocks(std::integer_sequence<int, kIndex...>) {
@@ -130,15 +147,15 @@ HWY_INLINE void for_blocks(int64_t rows, int64_t columns, const BlockRows& a, Bl
   }
 }
 
-// C[rows, columns] (+)= A[rows, depth] * one panel of B [depth, kPanelColumns], columns <= kPanelColumns. ahead() says
-// what each block of C asks for.
-template <class Ahead = decltype([] { return AskedAhead(); })>
+// C[rows, columns] (+)= A[rows, depth] * one panel of B [depth, kPanelColumns], columns <= kPanelColumns. beside()
+// says what goes on beside each block.
+template <class Beside = decltype([] { return Meanwhile(); })>
 HWY_INLINE void gemm_panel(int64_t rows, int64_t columns, int64_t depth, const BlockRows& a, const float* panel,
-                           float* c, int64_t ldc, bool accumulate, Ahead ahead = {}) {
+                           float* c, int64_t ldc, bool accumulate, Beside beside = {}) {
   for_blocks(rows, columns, a,
              [&](int64_t count, const std::byte* from, int64_t row, int64_t column, int64_t width) HWY_ATTR {
                gemm_block_of(count)(depth, from, a.row, a.step, panel + column, c + row * ldc + column, ldc, width,
-                                    accumulate, ahead());
+                                    accumulate, beside());
              });
 }
 
@@ -175,15 +192,22 @@ HWY_INLINE void store_transposed(D d, V row0, V row1, V row2, V row3, hn::TFromD
 }
 #endif
 
-// One step of all rows, in a line, to its place in groups of rows [steps, kGemmRows] of 4-byte words. Up to kGemmRows -
-// 1 words beyond the line are read.
-HWY_INLINE void scatter_step(const RowGroups& groups, int64_t steps, int64_t p, const void* line, void* packed) {
-  constexpr int64_t kGroup = kGemmRows * BlockRows::kWord;
-  const auto* from = static_cast<const std::byte*>(line);
-  auto* to = static_cast<std::byte*>(packed) + p * kGroup;
+// Some steps of all rows, words of 4 bytes, each step's side by side and `stride` words from the next one's, to their
+// places in groups of rows [steps, kGemmRows], BlockRows::kGroupPadding apart. Group by group, so that each writes
+// whole cache lines. Words behind a step's rows are read: as many as fill a vector.
+template <class Word>
+HWY_INLINE void scatter_steps(const RowGroups& groups, int64_t steps, int64_t p, int64_t count, const Word* from,
+                              int64_t stride, Word* packed) {
+  const hn::Rebind<Word, FloatTag> words;
+  Word* to = packed + p * kGemmRows;
   for (int64_t group = 0; group < groups.count; ++group) {
-    std::memcpy(to + group * steps * kGroup, from, kGroup);
-    from += groups.size(group) * BlockRows::kWord;
+    // A group's last vector reaches beyond the step's place: into the next step's, or the padding.
+    for (int64_t s = 0; s < count; ++s)
+#pragma GCC unroll 4
+      for (int64_t j = 0; j < kGemmRows; j += kGemmLanes)
+        hn::StoreU(hn::LoadU(words, from + s * stride + j), words, to + s * kGemmRows + j);
+    from += groups.size(group);
+    to += steps * kGemmRows + BlockRows::kGroupPadding;
   }
 }
 
@@ -195,15 +219,20 @@ HWY_INLINE void ask_for_row(const T* row, int64_t n) {
   for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(row + i);
 }
 
-// A[rows, depth] from memory as [depth, rows], row stride lda: for each group of rows [depth, kGemmRows]. `line` has
-// room for rows + kMaxGemmRows floats.
-HWY_INLINE void pack_rows_transposed(int64_t rows, int64_t depth, const float* a, int64_t lda, float* line,
+// A[rows, depth] from memory as [depth, rows], row stride lda: for each group of rows [depth, kGemmRows].
+// `lines` has packing_words(rows).
+HWY_INLINE void pack_rows_transposed(int64_t rows, int64_t depth, const float* a, int64_t lda, float* lines,
                                      float* packed) {
   const RowGroups groups(rows);
-  for (int64_t p = 0; p < depth; ++p) {
-    ask_for_row(a + (p + kStepsAhead) * lda, rows);
-    for_vectors(rows, [&](int64_t i, auto at) HWY_ATTR { at.store(at.load(a + p * lda + i), line + i); });
-    scatter_step(groups, depth, p, line, packed);
+  const int64_t stride = packing_line(rows);
+  for (int64_t p = 0; p < depth; p += kStepsAtATime) {
+    const int64_t count = std::min(kStepsAtATime, depth - p);
+    for (int64_t s = 0; s < count; ++s) {
+      ask_for_row(a + (p + s + kStepsAhead) * lda, rows);
+      for_vectors(
+          rows, [&](int64_t i, auto at) HWY_ATTR { at.store(at.load(a + (p + s) * lda + i), lines + s * stride + i); });
+    }
+    scatter_steps(groups, depth, p, count, lines, stride, packed);
   }
 }
 

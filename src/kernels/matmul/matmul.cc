@@ -11,10 +11,10 @@
 namespace ingot::kernels {
 namespace {
 
-// A tile's rows use each panel of B again and again: enough of them hide reading it, and twice as many hide packing it,
-// where that is done in the tile, or reading it where it is larger than caches are. Columns are cut so that some 32
-// tiles balance over 1 to 8 threads and more. Where A is copied or packed, each tile does so: then there are fewer, as
-// wide as can be. Few rows (generation) are bound by reading B: there columns alone are shared out.
+// A tile's rows use each panel of B again and again: enough of them hide reading it, or packing it beside the products;
+// twice as many hide preparing it between them, or reading it where it is larger than caches are. Columns are cut so
+// that some 32 tiles balance over 1 to 8 threads and more. Where A is copied or packed, each tile does so: then there
+// are fewer, as wide as can be. Few rows (generation) are bound by reading B: there columns alone are shared out.
 constexpr int64_t kRowTile = 96, kLargeRowTile = 192;
 constexpr int64_t kLargeBytes = int64_t{16} << 20;
 constexpr int64_t kRowGrain = kMaxGemmRows;
@@ -30,10 +30,10 @@ bool is_half(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16;
 }
 
-// Whether panels of B are made from memory in each tile: packed or widened.
+// Whether panels of B are turned or widened in each tile, between products.
 bool prepares_panels(const MatmulShape& shape, Bf16Product bf16) {
   const bool in_pairs = shape.a == DType::bf16 && shape.b == DType::bf16 && bf16 != Bf16Product::widened;
-  return !shape.packed_b || (is_half(shape.b) && !in_pairs);
+  return (!shape.packed_b && shape.transpose_b) || (is_half(shape.b) && !in_pairs);
 }
 
 bool copies_a(const MatmulShape& shape) {
@@ -103,6 +103,14 @@ MatmulShape with_strides(MatmulShape s) {
 }
 
 }  // namespace
+
+// Where B's rows become the steps of panels (a weight gradient's dY), tiles pack it beside their products, and only
+// many of them take longer than packing it once.
+bool pays_to_pack(const MatmulShape& shape) {
+  constexpr int64_t kRows = 64, kRowsPackedBeside = 2048;
+  const bool is_packed_beside = shape.transpose_a && !shape.transpose_b;
+  return shape.batch == 1 && shape.rows >= (is_packed_beside ? kRowsPackedBeside : kRows);
+}
 
 struct Matmul::Impl {
   MatmulShape shape;

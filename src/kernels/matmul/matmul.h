@@ -37,6 +37,9 @@ struct MatmulShape {
   bool operator==(const MatmulShape&) const = default;
 };
 
+// Whether to pack B before the product, rather than leave it to the tiles: each packed element is used often enough.
+bool pays_to_pack(const MatmulShape& shape);
+
 enum class Bf16Product : uint8_t;  // matmul_tiles.h
 
 // Immutable after create; any number of threads may call run at once, each with its own `thread` and scratch.

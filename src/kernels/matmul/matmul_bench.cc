@@ -46,7 +46,7 @@ MatmulShape shape_of(Kind kind, int64_t rows, int64_t k, int64_t n) {
       s.k = rows;
       s.transpose_a = true;
       s.accumulate = true;
-      s.packed_b = true;
+      s.packed_b = pays_to_pack(s);
       break;
   }
   return s;

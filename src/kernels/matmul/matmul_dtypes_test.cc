@@ -208,7 +208,7 @@ std::vector<Bf16Product> portable_ways(DType a, DType b) {
 }
 
 constexpr int64_t kSizes[][3] = {{1, 1, 1},     {1, 33, 17},   {4, 67, 45}, {3, 5, 2},  {7, 31, 257}, {12, 32, 64},
-                                 {13, 130, 65}, {98, 65, 259}, {17, 1, 9},  {5, 17, 0}, {30, 40, 3}};
+                                 {13, 130, 65}, {98, 65, 259}, {17, 1, 9},  {5, 17, 0}, {30, 40, 3},  {26, 100, 1540}};
 
 void expect_every_mix_exact(int64_t rows, int64_t n, int64_t k, int flags, int64_t gap) {
   std::vector<double> expected;

@@ -109,9 +109,10 @@ class MatmulOnEverySet : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Kernels, MatmulOnEverySet, testing::ValuesIn(all_instruction_sets()));
 
 TEST_P(MatmulOnEverySet, ProductsOfOddSizesAreRightWithEveryFlag) {
-  const int64_t sizes[][3] = {{1, 1, 1},    {1, 33, 17},   {3, 5, 1},      {2, 64, 300}, {7, 31, 257}, {12, 32, 64},
-                              {1, 203, 77}, {1, 70, 600},  {2, 131, 90},   {3, 71, 129}, {4, 67, 45},  {13, 33, 65},
-                              {17, 1, 9},   {97, 130, 40}, {100, 65, 513}, {5, 17, 0}};
+  const int64_t sizes[][3] = {{1, 1, 1},    {1, 33, 17},     {3, 5, 1},    {2, 64, 300},  {7, 31, 257},
+                              {12, 32, 64}, {1, 203, 77},    {1, 70, 600}, {2, 131, 90},  {3, 71, 129},
+                              {4, 67, 45},  {13, 33, 65},    {17, 1, 9},   {97, 130, 40}, {100, 65, 513},
+                              {5, 17, 0},   {26, 100, 1540}, {8, 64, 1541}};
   for (const auto& [rows, n, k] : sizes)
     for (int flags = 0; flags < 16; ++flags)
       for (int64_t gap : {0, 3}) expect_right(shape_of(rows, n, k, flags, gap), GetParam().c_str());

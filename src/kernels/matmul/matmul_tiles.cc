@@ -19,59 +19,80 @@ namespace ingot::kernels::HWY_NAMESPACE {
 
 // One thread's memory, in the order in which a tile's operands need it.
 struct TileScratch {
-  float* panel;  // [steps of a block of k, kPanelColumns]
-  float* block;  // A's block of k: rows, or groups of rows
-  float* line;   // of 16-bit operands and of A transposed: what they are turned in
+  float *panel, *next_panel;  // [steps of a block of k, kPanelColumns]
+  float* block;               // A's block of k: rows, or groups of rows
+  float* lines;               // of 16-bit operands and of A transposed: what they are turned in
+
+  void swap_panels() { std::swap(panel, next_panel); }
 };
 HWY_INLINE TileScratch scratch_of(const MatmulTile& tile, float* scratch) {
-  float* block = scratch + panel_words(tile.k);
-  return {scratch, block, block + block_words(tile.rows, tile.k)};
+  const int64_t panel = panel_words(tile.k);
+  float* block = scratch + 2 * panel;
+  return {scratch, scratch + panel, block, block + block_words(tile.rows, tile.k)};
 }
 
-// A's part of some steps from begin, in memory: lines side by side in `rows` rows.
+// A's part of some steps from begin, in memory: lines side by side in rows.
 struct MemoryOfA {
   const std::byte* at = nullptr;
   int64_t rows = 0, lines = 0, stride = 0;
 };
-// Nothing beyond the end, and nothing of products so shallow (attention) that A is in cache anyway.
+// Nothing beyond the end, of products so shallow (attention) that A is in cache anyway, and where packing A asks for
+// it.
 HWY_INLINE MemoryOfA memory_of_a(const MatmulTile& tile, int64_t begin, int64_t depth) {
   constexpr int64_t kShallow = 256;
-  if (begin >= tile.k || tile.k <= kShallow) return {};
+  if (begin >= tile.k || tile.k <= kShallow || tile.transpose_a) return {};
   const auto size = static_cast<int64_t>(size_of(tile.a_dtype));
   const auto* a = static_cast<const std::byte*>(tile.a);
   depth = std::min(depth, tile.k - begin);
-  const auto lines = [&](int64_t elements) { return (elements * size + Lines::kBytes - 1) / Lines::kBytes; };
-  if (tile.transpose_a) return {a + begin * tile.lda * size, depth, lines(tile.rows), tile.lda * size};
-  return {a + begin * size, tile.rows, lines(depth), tile.lda * size};
+  return {a + begin * size, tile.rows, (depth * size + Lines::kBytes - 1) / Lines::kBytes, tile.lda * size};
 }
 
-// What the blocks of a tile ask for, one after another, in a block of k: A's next block of k, line by line of all its
-// rows, since no hardware follows rows that lie pages apart; and the next panel of B, where panels lie in memory.
+// B's rows in memory, `bytes` of each, as they become a panel's steps: `rows` of them a step.
+struct PanelRows {
+  const std::byte* at = nullptr;
+  int64_t stride = 0;  // bytes between rows
+  int64_t rows = 1, bytes = 0;
+};
+
+// What the blocks of a tile do beside their products, one after another, in a block of k: they ask for A's next block
+// of k, line by line of all its rows, since no hardware follows rows that lie pages apart; and for the next panel of B,
+// where panels lie in memory. Else they pack it, each block a part, and ask for the rows that the block after will
+// pack.
 class ReadAhead {
  public:
   // steps: words of four bytes along k that a block multiplies, each a line of a panel's step.
   HWY_INLINE ReadAhead(const MatmulTile& tile, int64_t begin, int64_t depth, int64_t steps)
-      : next_a_(memory_of_a(tile, begin + depth, depth)), a_block_(steps / kStepsALine) {
-    if (begin == 0 && !tile.transpose_a) ask_for_first_rows(memory_of_a(tile, begin, depth));
-    panel_lines_ = steps * kPanelColumns * BlockRows::kWord / Lines::kBytes;
+      : next_a_(memory_of_a(tile, begin + depth, depth)),
+        steps_(steps),
+        blocks_(RowGroups(tile.rows).count * (kPanelColumns / kGemmWidth)) {
+    if (begin == 0) ask_for_first_rows(memory_of_a(tile, begin, depth));
   }
   // Null where there is none.
   HWY_INLINE void next_panel(const void* panel) {
-    b_ = static_cast<const std::byte*>(panel);
-    b_left_ = panel == nullptr ? 0 : panel_lines_;
+    b_ = {static_cast<const std::byte*>(panel), Lines::kBytes,
+          panel == nullptr ? 0 : steps_ * kPanelColumns * BlockRows::kWord / Lines::kBytes};
   }
-  HWY_INLINE AskedAhead for_block() {
-    AskedAhead asked;
+  // The next panel's rows become a panel at `to`. after: those of the one that comes then, null if there is none.
+  HWY_INLINE void pack_next(const PanelRows& rows, const std::byte* after, float* to) {
+    packed_ = rows, after_ = after, to_ = reinterpret_cast<std::byte*>(to), block_ = 0;
+  }
+  HWY_INLINE Meanwhile for_block() {
+    const int64_t turns = steps_ / kStepsATurn;
+    Meanwhile meanwhile;
     if (line_ < next_a_.lines) {
-      asked.a = {next_a_.at + line_ * Lines::kBytes + row_ * next_a_.stride, next_a_.stride,
-                 std::min(a_block_, next_a_.rows - row_)};
-      row_ += asked.a.count;
+      meanwhile.a = {next_a_.at + line_ * Lines::kBytes + row_ * next_a_.stride, next_a_.stride,
+                     std::min(turns, next_a_.rows - row_)};
+      row_ += meanwhile.a.count;
       if (row_ == next_a_.rows) row_ = 0, ++line_;
     }
-    asked.b = {b_, Lines::kBytes, std::min(a_block_, b_left_)};
-    b_ += asked.b.count * Lines::kBytes;
-    b_left_ -= asked.b.count;
-    return asked;
+    if (to_ != nullptr) {
+      pack_part(meanwhile);
+    } else {
+      meanwhile.b = {b_.at, b_.step, std::min(turns, b_.count)};
+      b_.at += meanwhile.b.count * b_.step;
+      b_.count -= meanwhile.b.count;
+    }
+    return meanwhile;
   }
 
  private:
@@ -81,12 +102,27 @@ class ReadAhead {
       for (int64_t line = 0; line < a.lines; ++line)
         __builtin_prefetch(a.at + row * a.stride + line * Lines::kBytes, 0, 2);
   }
+  HWY_INLINE void pack_part(Meanwhile& meanwhile) {
+    const Range part = split_evenly(steps_, blocks_, block_);
+    const int64_t step = packed_.rows * packed_.stride;
+    meanwhile.panel = {packed_.at + part.begin * step, packed_.stride,
+                       to_ + part.begin * kPanelColumns * BlockRows::kWord, part.size()};
+    const bool is_last = ++block_ == blocks_;
+    if (is_last && after_ == nullptr) return;
+    const Range next = split_evenly(steps_, blocks_, is_last ? 0 : block_);
+    meanwhile.b = {is_last ? after_ : packed_.at + next.begin * step, packed_.stride, packed_.rows * next.size()};
+    if (packed_.bytes <= Lines::kBytes) return;
+    meanwhile.b_right = meanwhile.b;
+    meanwhile.b_right.at += Lines::kBytes;
+  }
 
   MemoryOfA next_a_;
   int64_t row_ = 0, line_ = 0;  // of it, what is asked for next
-  const std::byte* b_ = nullptr;
-  int64_t b_left_ = 0;
-  int64_t a_block_ = 0, panel_lines_ = 0;
+  Lines b_;
+  PanelRows packed_;
+  const std::byte* after_ = nullptr;
+  std::byte* to_ = nullptr;  // null: nothing is packed
+  int64_t steps_ = 0, blocks_ = 0, block_ = 0;
 };
 
 // Rows of A that lie in memory with a step of k beside the next are read where they lie.
@@ -102,10 +138,10 @@ HWY_INLINE BlockRows rows_of(const MatmulTile& tile, int64_t begin, const TileSc
     return BlockRows::of_columns(tile.a_floats() + at, tile.lda);  // not worth packing
   if (tile.transpose_a) {
     if (halves)
-      pack_widened_transposed(tile.rows, depth, tile.a_halves() + at, tile.a_dtype, tile.lda, scratch.line,
+      pack_widened_transposed(tile.rows, depth, tile.a_halves() + at, tile.a_dtype, tile.lda, scratch.lines,
                               scratch.block);
     else
-      pack_rows_transposed(tile.rows, depth, tile.a_floats() + at, tile.lda, scratch.line, scratch.block);
+      pack_rows_transposed(tile.rows, depth, tile.a_floats() + at, tile.lda, scratch.lines, scratch.block);
     return BlockRows::packed(scratch.block, depth, kGemmRows);
   }
   if (!halves && reads_rows_in_place(tile)) return BlockRows::of_rows(tile.a_floats() + at, tile.lda);
@@ -128,7 +164,7 @@ HWY_INLINE BlockRows pair_rows_of(const MatmulTile& tile, int64_t begin, const T
   const uint16_t* a = tile.a_halves() + (tile.transpose_a ? begin * tile.lda : begin);
   auto* block = reinterpret_cast<uint32_t*>(scratch.block);
   if (tile.transpose_a) {
-    pack_pairs_transposed(tile.rows, depth, a, tile.lda, reinterpret_cast<uint32_t*>(scratch.line), block);
+    pack_pairs_transposed(tile.rows, depth, a, tile.lda, reinterpret_cast<uint32_t*>(scratch.lines), block);
     return BlockRows::packed(block, pairs_of(depth), kGemmRows);
   }
   if (depth % 2 == 0 && reads_rows_in_place(tile))
@@ -153,7 +189,7 @@ HWY_INLINE const float* panel_of(const MatmulTile& tile, int64_t begin, int64_t 
                 tile.b_dtype, scratch.panel);
   else if (halves)
     pack_widened_panel(depth, width, tile.b_halves() + at, tile.b_dtype, tile.ldb, tile.transpose_b,
-                       reinterpret_cast<uint32_t*>(scratch.line), scratch.panel);
+                       reinterpret_cast<uint32_t*>(scratch.lines), scratch.panel);
   else if (tile.transpose_b)
     pack_panel_transposed(depth, width, tile.b_floats() + at, tile.ldb, scratch.panel);
   else
@@ -183,6 +219,9 @@ struct PortablePairs {
   static HWY_INLINE Steps broadcast(uint32_t pair) {
     return {set(std::bit_cast<float>(pair << 16)), set(std::bit_cast<float>(pair & 0xffff0000))};
   }
+  static HWY_INLINE void zip(const uint16_t* even, const uint16_t* odd, uint32_t* to) {
+    for (int64_t j = 0; j < kPanelColumns; ++j) to[j] = even[j] | static_cast<uint32_t>(odd[j]) << 16;
+  }
   static HWY_INLINE FloatVec dot(FloatVec sum, const Steps& pair, const Steps& pairs) {
     return hn::MulAdd(pair.even, pairs.even, hn::MulAdd(pair.odd, pairs.odd, sum));
   }
@@ -210,42 +249,82 @@ HWY_INLINE const uint32_t* pair_panel_of(const MatmulTile& tile, int64_t begin, 
   return copy;
 }
 
-HWY_NOINLINE void run_pairs(const MatmulTile& tile, const TileScratch& scratch) {
+// The panels of a block of k, one after another.
+class Panels {
+ public:
+  // rows: of B in memory that become a step of a panel; 0: the operand is turned or widened on its way.
+  HWY_INLINE Panels(const MatmulTile& tile, int64_t begin, int64_t depth, int64_t rows)
+      : tile_(tile),
+        begin_(begin),
+        rows_(tile.packed_b || tile.transpose_b || rows == 0 || depth % rows != 0 ? 0 : rows) {}
+
+  // Whether the panel from `column` on is packed while the one before it is multiplied.
+  HWY_INLINE bool goes_ahead(int64_t column) const { return rows_ > 0 && column + kPanelColumns <= tile_.columns; }
+  HWY_INLINE PanelRows memory_of(int64_t column) const {
+    const auto size = static_cast<int64_t>(size_of(tile_.b_dtype));
+    return {static_cast<const std::byte*>(tile_.b) + (begin_ * tile_.ldb + column) * size, tile_.ldb * size, rows_,
+            kPanelColumns * size};
+  }
+  // Says what goes on while the panel from `column` on is multiplied. lies(column): a panel in memory.
+  template <class Lies>
+  HWY_INLINE void look_ahead(int64_t column, const TileScratch& scratch, ReadAhead& ahead, Lies lies) const {
+    const int64_t next = column + kPanelColumns, after = next + kPanelColumns;
+    if (goes_ahead(next))
+      ahead.pack_next(memory_of(next), goes_ahead(after) ? memory_of(after).at : nullptr, scratch.next_panel);
+    else
+      ahead.pack_next({}, nullptr, nullptr), ahead.next_panel(next < tile_.columns ? lies(next) : nullptr);
+  }
+
+ private:
+  const MatmulTile& tile_;
+  int64_t begin_, rows_;
+};
+
+HWY_NOINLINE void run_pairs(const MatmulTile& tile, TileScratch scratch) {
   for (int64_t begin = 0; begin < tile.k; begin += kPairDepthBlock) {
-    const int64_t steps = pairs_of(std::min(kPairDepthBlock, tile.k - begin));
+    const int64_t depth = std::min(kPairDepthBlock, tile.k - begin), steps = pairs_of(depth);
     ReadAhead ahead(tile, begin, kPairDepthBlock, steps);
+    const Panels panels(tile, begin, depth, 2);
     const BlockRows rows = pair_rows_of(tile, begin, scratch);
     const bool is_last = begin + kPairDepthBlock >= tile.k;
     const BlockTarget target = {tile.c, tile.ldc, tile.accumulate || begin > 0, is_last ? tile.rounded : nullptr,
                                 tile.rounded_stride};
     for (int64_t first = 0; first < tile.columns; first += kPanelColumns) {
-      const uint32_t* panel = pair_panel_of(tile, begin, first, reinterpret_cast<uint32_t*>(scratch.panel));
-      const bool has_next = tile.packed_b && first + kPanelColumns < tile.columns;
-      ahead.next_panel(has_next ? pair_panel_of(tile, begin, first + kPanelColumns, nullptr) : nullptr);
+      const bool is_there = first > 0 && panels.goes_ahead(first);
+      const auto* panel = is_there ? reinterpret_cast<const uint32_t*>(scratch.panel)
+                                   : pair_panel_of(tile, begin, first, reinterpret_cast<uint32_t*>(scratch.panel));
+      panels.look_ahead(first, scratch, ahead, [&](int64_t column) HWY_ATTR {
+        return tile.packed_b ? pair_panel_of(tile, begin, column, nullptr) : nullptr;
+      });
       for_blocks(tile.rows, std::min(kPanelColumns, tile.columns - first), rows,
                  [&](int64_t count, const std::byte* from, int64_t row, int64_t column, int64_t width) HWY_ATTR {
                    pair_block_for(tile, count)(steps, from, rows.row, rows.step, panel + column,
                                                target.at(row, first + column), width, ahead.for_block());
                  });
+      if (panels.goes_ahead(first + kPanelColumns)) scratch.swap_panels();
     }
   }
 }
 
 void run_tile(const MatmulTile& tile, float* memory) {
   if (has_few_rows(tile)) return run_few_rows(tile);
-  const TileScratch scratch = scratch_of(tile, memory);
+  TileScratch scratch = scratch_of(tile, memory);
   if (tile.in_pairs()) return run_pairs(tile, scratch);
+  const bool panels_in_memory = tile.packed_b && tile.b_dtype == DType::f32;
   for (int64_t begin = 0; begin < tile.k; begin += kDepthBlock) {
     const int64_t depth = std::min(kDepthBlock, tile.k - begin);
     ReadAhead ahead(tile, begin, kDepthBlock, depth);
+    const Panels panels(tile, begin, depth, tile.b_dtype == DType::f32 ? 1 : 0);
     const BlockRows rows = rows_of(tile, begin, scratch);
-    const bool panels_in_memory = tile.packed_b && tile.b_dtype == DType::f32;
     for (int64_t column = 0; column < tile.columns; column += kPanelColumns) {
-      const float* panel = panel_of(tile, begin, column, scratch);
-      const bool has_next = panels_in_memory && column + kPanelColumns < tile.columns;
-      ahead.next_panel(has_next ? panel_of(tile, begin, column + kPanelColumns, scratch) : nullptr);
+      const bool is_there = column > 0 && panels.goes_ahead(column);
+      const float* panel = is_there ? scratch.panel : panel_of(tile, begin, column, scratch);
+      panels.look_ahead(column, scratch, ahead, [&](int64_t next) HWY_ATTR {
+        return panels_in_memory ? panel_of(tile, begin, next, scratch) : nullptr;
+      });
       gemm_panel(tile.rows, std::min(kPanelColumns, tile.columns - column), depth, rows, panel, tile.c + column,
                  tile.ldc, tile.accumulate || begin > 0, [&] { return ahead.for_block(); });
+      if (panels.goes_ahead(column + kPanelColumns)) scratch.swap_panels();
     }
   }
 }
@@ -311,8 +390,8 @@ HWY_EXPORT(has_pair_dots);
 
 size_t matmul_tile_scratch_bytes(int64_t rows, int64_t k, DType a, DType b) {
   const bool widens_b = b != DType::f32;  // a panel of it on its way
-  const int64_t line = std::max(widens_b ? panel_words(k) / 2 + kPanelColumns : 0, rows + kMaxGemmRows);
-  const int64_t floats = panel_words(k) + block_words(rows, k) + line;
+  const int64_t lines = std::max(widens_b ? panel_words(k) / 2 + kPanelColumns : 0, packing_words(rows));
+  const int64_t floats = 2 * panel_words(k) + block_words(rows, k) + lines;
   return static_cast<size_t>((floats + 15) / 16 * 16) * sizeof(float);
 }
 
