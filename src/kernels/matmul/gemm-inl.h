@@ -219,21 +219,26 @@ HWY_INLINE void ask_for_row(const T* row, int64_t n) {
   for (int64_t i = 0; i < n; i += kLine) __builtin_prefetch(row + i);
 }
 
-// A[rows, depth] from memory as [depth, rows], row stride lda: for each group of rows [depth, kGemmRows].
-// `lines` has packing_words(rows).
-HWY_INLINE void pack_rows_transposed(int64_t rows, int64_t depth, const float* a, int64_t lda, float* lines,
-                                     float* packed) {
+// Steps of all rows to groups of rows [steps, kGemmRows]: fill(p, line) writes step p of all rows. `lines` has
+// packing_words(rows).
+template <class Word, class Fill>
+HWY_INLINE void pack_groups(int64_t rows, int64_t steps, Word* lines, Word* packed, Fill fill) {
   const RowGroups groups(rows);
   const int64_t stride = packing_line(rows);
-  for (int64_t p = 0; p < depth; p += kStepsAtATime) {
-    const int64_t count = std::min(kStepsAtATime, depth - p);
-    for (int64_t s = 0; s < count; ++s) {
-      ask_for_row(a + (p + s + kStepsAhead) * lda, rows);
-      for_vectors(
-          rows, [&](int64_t i, auto at) HWY_ATTR { at.store(at.load(a + (p + s) * lda + i), lines + s * stride + i); });
-    }
-    scatter_steps(groups, depth, p, count, lines, stride, packed);
+  for (int64_t p = 0; p < steps; p += kPackingSteps) {
+    const int64_t count = std::min(kPackingSteps, steps - p);
+    for (int64_t s = 0; s < count; ++s) fill(p + s, lines + s * stride);
+    scatter_steps(groups, steps, p, count, lines, stride, packed);
   }
+}
+
+// A[rows, depth] from memory as [depth, rows], row stride lda.
+HWY_INLINE void pack_rows_transposed(int64_t rows, int64_t depth, const float* a, int64_t lda, float* lines,
+                                     float* packed) {
+  pack_groups(rows, depth, lines, packed, [&](int64_t p, float* line) HWY_ATTR {
+    ask_for_row(a + (p + kStepsAhead) * lda, rows);
+    for_vectors(rows, [&](int64_t i, auto at) HWY_ATTR { at.store(at.load(a + p * lda + i), line + i); });
+  });
 }
 
 // Panel [depth, kPanelColumns] from B [depth, columns] with row stride ldb; columns beyond the end become zero.

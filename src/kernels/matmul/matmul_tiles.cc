@@ -71,6 +71,7 @@ class ReadAhead {
   HWY_INLINE void next_panel(const void* panel) {
     b_ = {static_cast<const std::byte*>(panel), Lines::kBytes,
           panel == nullptr ? 0 : steps_ * kPanelColumns * BlockRows::kWord / Lines::kBytes};
+    to_ = nullptr;
   }
   // The next panel's rows become a panel at `to`. after: those of the one that comes then, null if there is none.
   HWY_INLINE void pack_next(const PanelRows& rows, const std::byte* after, float* to) {
@@ -272,7 +273,7 @@ class Panels {
     if (goes_ahead(next))
       ahead.pack_next(memory_of(next), goes_ahead(after) ? memory_of(after).at : nullptr, scratch.next_panel);
     else
-      ahead.pack_next({}, nullptr, nullptr), ahead.next_panel(next < tile_.columns ? lies(next) : nullptr);
+      ahead.next_panel(next < tile_.columns ? lies(next) : nullptr);
   }
 
  private:

@@ -125,37 +125,23 @@ HWY_INLINE void widen_pairs(int64_t depth, int64_t width, const uint32_t* pairs,
   }
 }
 
-// A[rows, depth] from memory as [depth, rows], as pairs: for each group of rows [pairs_of(depth), kGemmRows].
-// `lines` has packing_words(rows).
+// A[rows, depth] from memory as [depth, rows], as pairs, to groups of rows (pack_groups).
 HWY_NOINLINE void pack_pairs_transposed(int64_t rows, int64_t depth, const uint16_t* a, int64_t lda, uint32_t* lines,
                                         uint32_t* packed) {
-  const RowGroups groups(rows);
-  const int64_t steps = pairs_of(depth), stride = packing_line(rows);
-  for (int64_t first = 0; first < steps; first += kStepsAtATime) {
-    const int64_t count = std::min(kStepsAtATime, steps - first);
-    for (int64_t s = 0; s < count; ++s) {
-      const int64_t p = first + s;
-      ask_for_row(a + 2 * (p + kStepsAhead) * lda, rows);
-      ask_for_row(a + (2 * (p + kStepsAhead) + 1) * lda, rows);
-      zip(rows, a + 2 * p * lda, 2 * p + 1 < depth ? a + (2 * p + 1) * lda : nullptr, lines + s * stride);
-    }
-    scatter_steps(groups, steps, first, count, lines, stride, packed);
-  }
+  pack_groups(rows, pairs_of(depth), lines, packed, [&](int64_t p, uint32_t* line) HWY_ATTR {
+    ask_for_row(a + 2 * (p + kStepsAhead) * lda, rows);
+    ask_for_row(a + (2 * (p + kStepsAhead) + 1) * lda, rows);
+    zip(rows, a + 2 * p * lda, 2 * p + 1 < depth ? a + (2 * p + 1) * lda : nullptr, line);
+  });
 }
 
-// The same widened to fp32: for each group of rows [depth, kGemmRows].
+// The same widened to fp32.
 HWY_NOINLINE void pack_widened_transposed(int64_t rows, int64_t depth, const uint16_t* a, DType dtype, int64_t lda,
                                           float* lines, float* packed) {
-  const RowGroups groups(rows);
-  const int64_t stride = packing_line(rows);
-  for (int64_t p = 0; p < depth; p += kStepsAtATime) {
-    const int64_t count = std::min(kStepsAtATime, depth - p);
-    for (int64_t s = 0; s < count; ++s) {
-      ask_for_row(a + (p + s + kStepsAhead) * lda, rows);
-      widen(a + (p + s) * lda, dtype, lines + s * stride, rows);
-    }
-    scatter_steps(groups, depth, p, count, lines, stride, packed);
-  }
+  pack_groups(rows, depth, lines, packed, [&](int64_t p, float* line) HWY_ATTR {
+    ask_for_row(a + (p + kStepsAhead) * lda, rows);
+    widen(a + p * lda, dtype, line, rows);
+  });
 }
 
 // A panel of fp32 [depth, kPanelColumns] from 16-bit B in memory. `pairs` has room for a panel of them.

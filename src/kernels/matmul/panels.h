@@ -50,13 +50,13 @@ constexpr int64_t block_words(int64_t rows, int64_t k) {
 }
 
 // What packs A transposed takes so many steps at a time, in lines with room for a tile's rows and a vector.
-inline constexpr int64_t kStepsAtATime = 8;
+inline constexpr int64_t kPackingSteps = 8;
 constexpr int64_t packing_line(int64_t rows) {
   constexpr int64_t kMaxLanes = 16;
   return rows + kMaxLanes;
 }
 constexpr int64_t packing_words(int64_t rows) {
-  return kStepsAtATime * packing_line(rows);
+  return kPackingSteps * packing_line(rows);
 }
 
 // Bytes of one column of a panel.
